@@ -1,0 +1,43 @@
+# Everything a person types. Each target sets up what it needs: Python 3.11+ and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SEEDS ?= 0:1000
+SECONDS ?= 3600
+
+.PHONY: help setup demo test check bench soak clean
+
+help:              ## what there is to do
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+
+setup: $(READY)    ## make .venv with the greenline command in it
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "greenline needs Python 3.11 or newer; set PYTHON=...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
+	@touch $(READY)
+
+demo: setup        ## a simulated cluster through a partition and its healing, told as a story
+	@$(BIN)/greenline demo
+
+test: setup        ## every test; at most ten minutes on two cores
+	@$(BIN)/python -m pytest
+
+check: setup       ## the fast loop: format, lint, types, import contracts, unit tests; under a minute
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo > .lint-imports 2>&1 || { cat .lint-imports; exit 1; }
+	@$(BIN)/python -m pytest -m "not slow"
+
+bench: setup       ## measure the figures that the documentation states
+	@$(BIN)/python -m benchmarks
+
+soak: setup        ## storms on all cores until SECONDS have passed or a rule is broken
+	@$(BIN)/greenline simulate noticeboard --nodes 5 --profile storm --soak $(SECONDS)
+
+clean:             ## remove what the targets made
+	rm -rf $(VENV) demo build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,56 @@
+"""The command's front door."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from greenline import __version__
+from greenline.cli import demo, simulate, trace
+from greenline.cli.say import Misuse, Status, aside, line
+from greenline.trace.stream import NotATrace
+
+app = typer.Typer(
+    help="Replicated SQL that keeps working when the network doesn't.",
+    epilog="Exit status: 0 all is well, 1 a rule is broken, 2 misuse, 3 a run is stuck.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.add_typer(trace.app, name="trace")
+app.command("demo")(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        line(f"greenline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Every mistake that a caller can make ends here, in one line."""
+    try:
+        app()
+    except (Misuse, NotATrace) as mistake:
+        aside(f"greenline: {mistake}")
+        sys.exit(Status.MISUSE)
+    except KeyboardInterrupt:
+        aside("stopped")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

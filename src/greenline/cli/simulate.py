@@ -1,0 +1,419 @@
+"""`greenline simulate`: run a protocol under faults, many seeds on all cores, and judge every run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from greenline.cli.say import Misuse, Status, as_json, aside, line, progress
+from greenline.simulation.divergence import RULE as DIVERGED
+from greenline.simulation.divergence import diverges
+from greenline.simulation.farm import Batch, Farm, Judging, Report, batches
+from greenline.simulation.faults import KINDS
+from greenline.simulation.plan import Plan, draw_plan
+from greenline.simulation.play import End
+from greenline.simulation.profiles import PROFILES
+from greenline.simulation.shrink import shrink, steps
+from greenline.simulation.subjects import SUBJECTS, Subject
+from greenline.spec.judge import Broken
+from greenline.trace.story import tell
+
+EXAMPLES = """Examples:
+ greenline simulate noticeboard --nodes 5 --seeds 0:1000 --profile storm;
+ greenline simulate noticeboard --seeds 17 --profile storm --story;
+ greenline simulate noticeboard --mutants"""
+MOST_NODES = 64
+MOST_SEEDS_FOR_MUTANTS = 200
+
+
+def simulate(
+    core: Annotated[str, typer.Argument(help=f"The protocol: {', '.join(SUBJECTS)}.")],
+    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many processes.")] = 3,
+    seeds: Annotated[str, typer.Option(help="One seed, or A:B for A up to but not including B.")] = "0:100",
+    profile: Annotated[str, typer.Option(help=f"Which faults come together: {', '.join(PROFILES)}.")] = "calm",
+    only: Annotated[str, typer.Option(help=f"Only these kinds of fault, comma between: {', '.join(KINDS)}.")] = "",
+    trace: Annotated[Path | None, typer.Option(help="Leave the trace of every run in this directory.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Say it to a program.")] = False,
+    story: Annotated[bool, typer.Option("--story", help="Tell the run of a single seed.")] = False,
+    until: Annotated[int | None, typer.Option(help="Tell the story up to this line.")] = None,
+    shrinking: Annotated[bool, typer.Option("--shrink/--no-shrink", help="Make the first failing run short.")] = True,
+    twice: Annotated[bool, typer.Option("--twice", help="Play each seed in two processes and compare.")] = False,
+    mutant: Annotated[str | None, typer.Option(help="Run a protocol with this seeded bug.")] = None,
+    mutants: Annotated[bool, typer.Option("--mutants", help="Run every seeded bug; each must be caught.")] = False,
+    plan: Annotated[Path | None, typer.Option(help="Play a plan that was kept by an earlier run.")] = None,
+    soak: Annotated[float | None, typer.Option(help="Go on with new seeds for so many seconds.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")] = None,
+) -> None:
+    """Run a protocol in virtual time under faults, and judge every run by its rules.
+
+    A run is fully decided by its seed. After the faults the network heals, and the run goes on until it is quiet.
+    """
+    subject = _subject(core)
+    _check(subject, nodes, profile, mutant, workers, soak)
+    kinds = _kinds(only)
+    first, end = _seeds(seeds)
+    farm_size = workers or os.cpu_count() or 1
+
+    def draw(seed: int, wrong: str | None = mutant) -> Plan:
+        return draw_plan(subject, seed, nodes, profile, kinds, wrong)
+
+    if mutants:
+        raise typer.Exit(_catch_mutants(subject, draw, first, farm_size, json))
+    if plan is not None:
+        raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, story=True))
+    if story or until is not None:
+        if end - first != 1:
+            raise Misuse(f"a story is of one seed, but --seeds {seeds} names {end - first}; ask for one of them")
+        raise typer.Exit(_play_one(draw(first), trace, json, until, story=True))
+    if trace is not None:
+        _make_directory(trace)
+    wanted = count(first) if soak is not None else range(first, end)
+    begun = time.monotonic()
+    results = _run_all((draw(seed) for seed in wanted), end - first, trace, farm_size, twice, begun, soak)
+    seconds = time.monotonic() - begun
+    if json:
+        as_json(_json(subject, nodes, profile, kinds, mutant, results, seconds))
+    else:
+        _summary(subject, nodes, profile, kinds, results, seconds)
+        _explain_first(results, shrinking, trace, farm_size)
+    raise typer.Exit(_status(results))
+
+
+# What was asked for, checked.
+
+
+def _subject(core: str) -> Subject:
+    if core not in SUBJECTS:
+        raise Misuse(f"there is no protocol {core!r} to simulate; there is {', '.join(SUBJECTS)}")
+    return SUBJECTS[core]
+
+
+def _check(
+    subject: Subject, nodes: int, profile: str, mutant: str | None, workers: int | None, soak: float | None
+) -> None:
+    if profile not in PROFILES:
+        raise Misuse(f"there is no profile {profile!r}; choose one of {', '.join(PROFILES)}")
+    if not 2 <= nodes <= MOST_NODES:
+        raise Misuse(f"--nodes {nodes}: a simulation has 2 to {MOST_NODES} processes")
+    if mutant is not None and mutant not in subject.mutants:
+        raise Misuse(f"{subject.name} has no mutant {mutant!r}; it has {', '.join(subject.mutants)}")
+    if workers is not None and workers < 1:
+        raise Misuse(f"--workers {workers}: at least one must work")
+    if soak is not None and soak <= 0:
+        raise Misuse(f"--soak {soak:g}: say for how many seconds, more than none")
+
+
+def _kinds(only: str) -> tuple[str, ...]:
+    kinds = tuple(kind.strip() for kind in only.split(",") if kind.strip())
+    for kind in kinds:
+        if kind not in KINDS:
+            raise Misuse(f"there is no fault {kind!r}; --only takes {', '.join(KINDS)}")
+    return kinds
+
+
+def _seeds(text: str) -> tuple[int, int]:
+    first, colon, end = text.partition(":")
+    try:
+        begin = int(first)
+        stop = int(end) if colon else begin + 1
+    except ValueError:
+        raise Misuse(f"--seeds {text!r} is no seed and no range; write 17, or 0:1000") from None
+    if begin < 0 or stop <= begin:
+        raise Misuse(f"--seeds {text!r} names no seed; the range A:B holds A up to but not including B, from 0 on")
+    return begin, stop
+
+
+def _read_plan(path: Path) -> Plan:
+    try:
+        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    except OSError as error:
+        raise Misuse(f"cannot read the plan {path}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise Misuse(f"{path} is no plan of a simulation: {error}") from None
+    subject = _subject(plan.core)
+    _check(subject, len(plan.names), plan.profile, plan.mutant, None, None)
+    return plan
+
+
+def _make_directory(place: Path) -> None:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Misuse(f"cannot make the directory {place}: {error.strerror}") from None
+    if any(place.iterdir()):
+        raise Misuse(f"{place} is not empty; give --trace a new directory, so that runs do not mix")
+
+
+# One run, told.
+
+
+def _play_one(plan: Plan, trace: Path | None, json: bool, until: int | None, story: bool) -> Status:
+    if trace is not None:
+        _make_directory(trace)
+    batch = next(batches([plan], trace))
+    (report,) = Judging().reports(Batch(batch.plans, batch.trace, keep_rows=True))
+    if json:
+        as_json({"runs": [_run_json(report)]})
+    else:
+        if story:
+            _tell(report, until)
+        _verdict(report)
+    return _status([report])
+
+
+def _tell(report: Report, until: int | None = None) -> None:
+    line(_head(report))
+    for each in tell(report.rows):
+        if until is not None and each.number > until:
+            break
+        line(each)
+
+
+def _head(report: Report) -> str:
+    counts = report.counts
+    numbers = [f"seed {report.plan.seed}", f"{len(report.plan.names)} processes", f"{counts['steps']} steps"]
+    numbers += [
+        f"{counts.get(kind, 0)} {name}" for kind, name in (("faults: partition", "partitions"), ("crash", "crashes"))
+    ]
+    return "   ".join(numbers)
+
+
+def _verdict(report: Report) -> None:
+    _fail_lines(report.broken)
+    if report.end is End.STUCK:
+        line("STUCK  something still changes, long after the network has healed")
+    if not report.broken and report.end is End.QUIET:
+        line("ok  no rule broken, and the run fell quiet")
+    else:
+        line(f"again: {_again(report.plan)}")
+
+
+def _fail_lines(broken: list[Broken]) -> None:
+    """One witness for each rule, and how many more there are."""
+    rules = Counter(each.rule for each in broken)
+    for each in {each.rule: each for each in reversed(broken)}.values():
+        more = rules[each.rule] - 1
+        line(f"FAIL  {each}" + (f", and {more} more" if more else ""))
+
+
+def _again(plan: Plan) -> str:
+    words = ["greenline", "simulate", plan.core, "--nodes", str(len(plan.names)), "--profile", plan.profile]
+    words += ["--only", ",".join(plan.only)] if plan.only else []
+    words += ["--mutant", plan.mutant] if plan.mutant else []
+    return shlex.join([*words, "--seeds", str(plan.seed), "--story"])
+
+
+# Many runs.
+
+
+def _run_all(
+    plans: Iterable[Plan],
+    total: int,
+    trace: Path | None,
+    workers: int,
+    twice: bool,
+    begun: float,
+    soak: float | None,
+) -> list[Report]:
+    results: list[Report] = []
+    with Farm(max(workers, 2 if twice else 1)) as farm, progress("simulating") as bar:
+        task = bar.add_task("", total=None if soak is not None else total)
+        todo = batches(_for_so_long(plans, begun, soak), trace)
+        for reports in _compared(farm, todo) if twice else farm.each(todo):
+            results += reports
+            bar.advance(task, len(reports))
+            if soak is not None and any(report.broken or report.end is End.STUCK for report in reports):
+                break
+    return sorted(results, key=lambda report: report.plan.seed)
+
+
+def _for_so_long(plans: Iterable[Plan], begun: float, soak: float | None) -> Iterator[Plan]:
+    for plan in plans:
+        if soak is not None and time.monotonic() - begun > soak:
+            return
+        yield plan
+
+
+def _compared(farm: Farm, todo: Iterable[Batch]) -> Iterator[list[Report]]:
+    """Every batch in every worker; a run that differs between them breaks the rule that seeds decide."""
+    for batch in todo:
+        first, *others = farm.everywhere(batch)
+        for place, report in enumerate(first):
+            if any(other[place].trace_hash != report.trace_hash for other in others):
+                found = diverges(farm, report.plan)
+                assert found is not None, "it differed a moment ago"
+                report.broken.append(found)
+        yield first
+
+
+def _status(results: list[Report]) -> Status:
+    if any(report.broken for report in results):
+        return Status.BROKEN
+    return Status.STUCK if any(report.end is End.STUCK for report in results) else Status.OK
+
+
+def _summary(
+    subject: Subject, nodes: int, profile: str, kinds: tuple[str, ...], results: list[Report], seconds: float
+) -> None:
+    what = ",".join(kinds) or profile
+    line(f"{subject.name}   {nodes} processes   {what}   {len(results)} runs in {seconds:.1f} s")
+    runs_with: Counter[str] = Counter()
+    in_all: Counter[str] = Counter()
+    for report in results:
+        runs_with.update(report.counts.keys())
+        in_all.update(report.counts)
+    for name, total in sorted(in_all.items()):
+        line(f"  {name:<34}{total:>12}   in {runs_with[name] / len(results):>5.0%} of the runs")
+    broken = sum(bool(report.broken) for report in results)
+    stuck = sum(report.end is End.STUCK for report in results)
+    rate = len(results) / seconds * 3600 if seconds else 0
+    line(f"  {'seeds an hour at this rate':<34}{rate:>12.0f}")
+    is_well = not broken and not stuck
+    line(
+        "ok  no rule broken, every run fell quiet"
+        if is_well
+        else f"FAIL  {broken} runs broke a rule, {stuck} are stuck"
+    )
+
+
+def _explain_first(results: list[Report], shrinking: bool, trace: Path | None, workers: int) -> None:
+    """The first failing run: what broke, how to see it again, and the shortest plan that still fails so."""
+    failing = next((report for report in results if report.broken or report.end is End.STUCK), None)
+    if failing is None:
+        return
+    line()
+    _verdict(failing)
+    if shrinking:
+        rule = failing.broken[0].rule if failing.broken else None
+        short, report = shrunk(failing.plan, rule, max(2, workers))
+        _tell_short(short, report, trace)
+
+
+def _tell_short(short: Plan, report: Report, trace: Path | None) -> None:
+    line()
+    line(f"made short: {len(short.schedule) + len(short.requests)} steps among {' '.join(short.names)}")
+    for step in steps(short):
+        line(f"  {step}")
+    line()
+    _tell(report)
+    _fail_lines(report.broken)
+    if trace is None:
+        aside("to keep the short plan, run it again with --trace DIR")
+    else:
+        kept = trace / f"{short.run}.plan.json"
+        kept.write_bytes(msgspec.json.format(msgspec.json.encode(short), indent=1))
+        line(f"again: greenline simulate {short.core} --plan {shlex.quote(str(kept))}")
+
+
+def shrunk(plan: Plan, rule: str | None, workers: int) -> tuple[Plan, Report]:
+    """The shortest plan that breaks the same rule (or is as stuck), and what it comes to."""
+    if rule == DIVERGED:
+        return _shrunk_divergence(plan, workers)
+    judging = Judging()
+
+    def fails(candidate: Plan) -> bool:
+        (report,) = judging.reports(Batch((candidate,)))
+        if rule is None:
+            return report.end is End.STUCK
+        return any(each.rule == rule for each in report.broken)
+
+    with progress("making it short") as bar:
+        task = bar.add_task("", total=None)
+        short = shrink(plan, _counted(fails, lambda: bar.advance(task)))
+    (report,) = judging.reports(Batch((short,), keep_rows=True))
+    return short, report
+
+
+def _shrunk_divergence(plan: Plan, workers: int) -> tuple[Plan, Report]:
+    with Farm(workers) as farm, progress("making it short") as bar:
+        task = bar.add_task("", total=None)
+        short = shrink(plan, _counted(lambda candidate: bool(diverges(farm, candidate)), lambda: bar.advance(task)))
+        found = diverges(farm, short)
+        report = farm.everywhere(Batch((short,), keep_rows=True))[0][0]
+    assert found is not None, "a shrunk plan still fails"
+    report.broken.append(found)
+    return short, report
+
+
+def _counted(fails: Any, tick: Any) -> Any:
+    def counted(candidate: Plan) -> bool:
+        tick()
+        return bool(fails(candidate))
+
+    return counted
+
+
+# Seeded bugs.
+
+
+def _catch_mutants(subject: Subject, draw: Any, first: int, workers: int, json: bool) -> Status:
+    """Every mutant must be caught by some seed: by a rule, by being stuck, or by differing from itself."""
+    caught = []
+    with Farm(max(2, workers)) as farm:
+        for name, mutant in subject.mutants.items():
+            seed, by = _first_catch(farm, (draw(seed, name) for seed in range(first, first + MOST_SEEDS_FOR_MUTANTS)))
+            caught.append({"name": name, "caught": by is not None, "seed": seed, "by": by, "mistake": mutant.mistake})
+    if json:
+        as_json({"core": subject.name, "mutants": caught})
+    else:
+        for each in caught:
+            found = f"caught by {each['by']} with seed {each['seed']}" if each["caught"] else "NOT CAUGHT"
+            line(f"{each['name']:<30} {found}")
+    return Status.OK if all(each["caught"] for each in caught) else Status.BROKEN
+
+
+def _first_catch(farm: Farm, plans: Iterable[Plan]) -> tuple[int | None, str | None]:
+    for reports in _compared(farm, batches(plans, None)):
+        for report in reports:
+            if report.broken:
+                return report.plan.seed, report.broken[0].rule
+            if report.end is End.STUCK:
+                return report.plan.seed, "stuck"
+    return None, None
+
+
+# For programs.
+
+
+def _json(
+    subject: Subject,
+    nodes: int,
+    profile: str,
+    kinds: tuple[str, ...],
+    mutant: str | None,
+    results: list[Report],
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "core": subject.name,
+        "nodes": nodes,
+        "profile": profile,
+        "only": list(kinds),
+        "mutant": mutant,
+        "seconds": round(seconds, 3),
+        "runs": [_run_json(report) for report in results],
+    }
+
+
+def _run_json(report: Report) -> dict[str, Any]:
+    return {
+        "seed": report.plan.seed,
+        "run": report.plan.run,
+        "trace_hash": report.trace_hash,
+        "end": report.end.value,
+        "broken": [_broken_json(each) for each in report.broken],
+        "counts": report.counts,
+    }
+
+
+def _broken_json(broken: Broken) -> dict[str, Any]:
+    return {"rule": broken.rule, "because": broken.because, "witness": broken.witness}

@@ -1,0 +1,127 @@
+"""Effects: what a core asks of the world. Plain data, carried out in order by the router and its driver.
+
+`gate` names the barrier that an output depends on. The router holds the output until that barrier is
+durable, and drops it if the core withdraws the gate first. The network effect is called `Broadcast`, so
+that `Multicast` can be the group communication port's word alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from greenline.kernel.events import Downcall, Upcall
+from greenline.kernel.identities import MessageId, ProcId
+
+__all__ = [
+    "Append",
+    "Barrier",
+    "Broadcast",
+    "Call",
+    "CancelTimer",
+    "Downcall",
+    "Effect",
+    "Halt",
+    "Ignored",
+    "Send",
+    "SetTimer",
+    "Trace",
+    "Upcall",
+    "Withdraw",
+]
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    to: ProcId
+    message: Any
+    gate: int | None = None
+
+
+class Broadcast(msgspec.Struct, frozen=True, gc=False):
+    """To everybody named, or to every configured peer; never to ourselves."""
+
+    message: Any
+    to: tuple[ProcId, ...] | None = None
+    gate: int | None = None
+
+
+class SetTimer(msgspec.Struct, frozen=True, gc=False):
+    """Arm, or arm anew: a timer has one generation at a time."""
+
+    timer: Hashable
+    after: float
+
+
+class CancelTimer(msgspec.Struct, frozen=True, gc=False):
+    timer: Hashable
+
+
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """A record to the node's log. Nothing is promised of it until a barrier after it is durable."""
+
+    record: Any
+
+
+class Barrier(msgspec.Struct, frozen=True, gc=False):
+    """Force all that was appended so far. Tickets rise strictly within a life."""
+
+    ticket: int
+
+
+class Withdraw(msgspec.Struct, frozen=True, gc=False):
+    """Drop the outputs that still wait behind this gate; the barrier itself completes all the same."""
+
+    gate: int
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """Ask a port outside (the database, the log) for what takes time; `Answered(call, ...)` comes back."""
+
+    call: int
+    port: str
+    request: Any
+    gate: int | None = None
+
+
+class Trace(msgspec.Struct, frozen=True, gc=False):
+    """What the core wants seen: a witness, not evidence, so the kinds of evidence are refused here."""
+
+    kind: str
+    detail: str | None = None
+    message: MessageId | None = None
+    members: tuple[ProcId, ...] | None = None
+    colour: str | None = None
+    position: int | None = None
+    sub: int | None = None
+    digest: str | None = None
+
+
+class Ignored(msgspec.Struct, frozen=True, gc=False):
+    """An event that was refused by name: counted, traced, and a test can ask for it."""
+
+    reason: str
+
+
+class Halt(msgspec.Struct, frozen=True, gc=False):
+    """Stop this node rather than guess."""
+
+    reason: str
+
+
+Effect = (
+    Send
+    | Broadcast
+    | SetTimer
+    | CancelTimer
+    | Append
+    | Barrier
+    | Withdraw
+    | Call
+    | Downcall
+    | Upcall
+    | Trace
+    | Ignored
+    | Halt
+)

@@ -1,0 +1,69 @@
+"""Orders: what the router asks of its driver, simulated or real. Bytes and plain data; nothing is decided there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from greenline.kernel.evidence import Row
+from greenline.kernel.identities import ProcId
+
+
+class Transmit(msgspec.Struct, frozen=True, gc=False):
+    """One datagram to each of these."""
+
+    to: tuple[ProcId, ...]
+    frame: bytes
+
+
+class Arm(msgspec.Struct, frozen=True, gc=False):
+    """Come back with `fire(layer, timer, generation)` after so many seconds; late is allowed, early is not."""
+
+    layer: int
+    timer: Hashable
+    generation: int
+    after: float
+
+
+class Write(msgspec.Struct, frozen=True, gc=False):
+    """Append a frame to the log."""
+
+    frame: bytes
+
+
+class Force(msgspec.Struct, frozen=True, gc=False):
+    """Make all writes so far durable, then come back with `forced(number)`. One at a time."""
+
+    number: int
+
+
+class Ask(msgspec.Struct, frozen=True, gc=False):
+    """Put a request to a port outside, then come back with `answered(layer, call, result)`."""
+
+    layer: int
+    call: int
+    port: str
+    request: Any
+
+
+class Tell(msgspec.Struct, frozen=True, gc=False):
+    """An upcall of the topmost core: for the application."""
+
+    payload: Any
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A row for the trace."""
+
+    row: Row
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """The node stops: every order after this one is void."""
+
+    reason: str
+
+
+Order = Transmit | Arm | Write | Force | Ask | Tell | Record | Stop

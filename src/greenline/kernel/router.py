@@ -1,0 +1,447 @@
+"""The router: composes the cores of a node, and keeps the promises that the contract makes to them.
+
+The same router runs in the simulator and in a node. It carries effects between neighbours, turns messages
+into frames and back, holds gated outputs until their barrier is durable, lets pending barriers share one
+forced write, drops timers that were cancelled or set anew, owns the node's incarnation, and writes the trace
+of what passes the group communication port. It does no I/O: it answers every input with orders.
+
+A life goes Booting -> Running -> Stopped; Booting lasts until the new incarnation is durable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from crc32c import crc32c
+
+from greenline.kernel import evidence
+from greenline.kernel.codec import KERNEL_CHANNEL, Codec, CodecError, Log, unseal_one
+from greenline.kernel.core import Core, Impossible
+from greenline.kernel.effects import (
+    Append,
+    Barrier,
+    Broadcast,
+    Call,
+    CancelTimer,
+    Halt,
+    Ignored,
+    Send,
+    SetTimer,
+    Trace,
+    Withdraw,
+)
+from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
+from greenline.kernel.evidence import Row
+from greenline.kernel.identities import ProcId
+from greenline.kernel.orders import Arm, Ask, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, TransitionalConf
+
+
+class Life(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The kernel's own record: a life began."""
+
+    incarnation: int
+
+
+_LIVES: Codec[Life] = Codec(KERNEL_CHANNEL, Life)
+
+
+class Depth(StrEnum):
+    """How much of a life goes into the trace."""
+
+    FULL = "full"
+    CONFIGURATIONS = "configurations"
+
+
+_TURNED_DOWN = frozenset(
+    {evidence.START, evidence.REGULAR, evidence.TRANSITIONAL, evidence.HALT, evidence.PHASE, evidence.DROPPED}
+)
+
+
+class Layer:
+    """One core in its place: its name, its channel, and what the router keeps for it."""
+
+    __slots__ = ("channel", "core", "disk", "durable", "generations", "held", "last_ticket", "name", "phase", "wire")
+
+    def __init__(self, name: str, channel: int, core: Core, messages: Any, records: Any) -> None:
+        if channel == KERNEL_CHANNEL:
+            raise ValueError(f"channel {KERNEL_CHANNEL} is the kernel's own; give {name} another")
+        self.name = name
+        self.channel = channel
+        self.core = core
+        self.wire: Codec[Any] = Codec(channel, messages)
+        self.disk: Codec[Any] = Codec(channel, records)
+        self.phase: type[object] | None = None
+        self.generations: dict[Hashable, int] = {}
+        self.held: dict[int, list[Any]] = {}
+        """Outputs behind barriers that are not durable yet, by ticket."""
+        self.durable = 0
+        self.last_ticket = 0
+
+
+class Booting(msgspec.Struct, frozen=True):
+    incarnation: int
+    records: tuple[tuple[Any, ...], ...]
+    """What the disk had, layer by layer."""
+
+
+class Running(msgspec.Struct, frozen=True):
+    pass
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    reason: str
+
+
+class Router:
+    """A node's cores, the topmost first. Feed it one input at a time and carry out what it orders, in order."""
+
+    def __init__(self, me: ProcId, peers: Iterable[ProcId], layers: Sequence[Layer], depth: Depth = Depth.FULL) -> None:
+        self.me = me
+        self.peers = tuple(sorted(set(peers) - {me}))
+        self.layers = layers
+        self.depth = depth
+        self.life: Booting | Running | Stopped | None = None
+        self.incarnation = 0
+        self.conf: str | None = None
+        """The configuration last told through the port: what the next event happens in."""
+        self.ignored: Counter[str] = Counter()
+        """What was refused or dropped, by reason."""
+        self.core_steps = 0
+        self._rows = 0
+        self._generation = 0
+        self._forces = 0
+        self._forcing: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int]] = []
+        self._by_channel = {layer.channel: position for position, layer in enumerate(layers)}
+        self._agenda: deque[tuple[int, Event]] = deque()
+        self._orders: list[Order] = []
+        self._now = 0.0
+
+    # Inputs. Each returns the orders to carry out before the next input.
+
+    def boot(self, now: float, log: bytes) -> list[Order]:
+        """Begin a life from what the disk had. Nothing else happens until its incarnation is durable."""
+        assert self.life is None, "a router lives once"
+        self._now = now
+        incarnation = 0
+        records: list[list[Any]] = [[] for _ in self.layers]
+        for frame in Log(log):
+            if frame.channel == KERNEL_CHANNEL:
+                incarnation = _LIVES.decode(frame).incarnation
+                continue
+            position = self._by_channel.get(frame.channel)
+            if position is None:
+                raise CodecError(f"the log has records of channel {frame.channel}, which no core of this node reads")
+            records[position].append(self.layers[position].disk.decode(frame))
+        self.incarnation = incarnation + 1
+        self.life = Booting(self.incarnation, tuple(map(tuple, records)))
+        self._forces = 1
+        return [Write(_LIVES.encode(Life(self.incarnation))), Force(1)]
+
+    def received(self, now: float, sender: ProcId, datagram: bytes) -> list[Order]:
+        """A datagram from a peer. What is not for us, or not well-formed, is dropped and counted."""
+        if type(self.life) is not Running:
+            return []
+        self._now = now
+        try:
+            frame = unseal_one(datagram)
+            position = self._by_channel.get(frame.channel)
+            if position is None:
+                raise CodecError(f"channel {frame.channel} is no core's of this node")
+            message = self.layers[position].wire.decode(frame)
+        except CodecError as error:
+            self.ignored[type(error).__name__] += 1
+            self._record(evidence.DROPPED, None, detail=f"from {sender}: {error}")
+            return self._take_orders()
+        return self._run(position, Received(message, sender))
+
+    def fire(self, now: float, position: int, timer: Hashable, generation: int) -> list[Order]:
+        """A timer's time has come; if it was cancelled or set anew meanwhile, nothing happens."""
+        layer = self.layers[position]
+        if type(self.life) is not Running or layer.generations.get(timer) != generation:
+            return []
+        self._now = now
+        del layer.generations[timer]
+        return self._run(position, TimerFired(timer, generation))
+
+    def forced(self, now: float, number: int) -> list[Order]:
+        """All that was written before `Force(number)` is durable: open the gates, in the order of the barriers."""
+        if type(self.life) is Stopped:
+            return []
+        assert number == self._forces, f"force {number} reported, but {self._forces} is under way"
+        self._now = now
+        if type(self.life) is Booting:
+            self._begin(self.life)
+            return self._drain()
+        reached, self._forcing = self._forcing, []
+        for position, ticket in reached:
+            layer = self.layers[position]
+            layer.durable = ticket
+            for effect in layer.held.pop(ticket, ()):
+                _CARRY_OUT[type(effect)](self, position, effect)
+            self._agenda.append((position, Durable(ticket)))
+        if self._waiting:
+            self._force()
+        return self._drain()
+
+    def answered(self, now: float, position: int, call: int, result: Any) -> list[Order]:
+        """A port outside has answered."""
+        if type(self.life) is not Running:
+            return []
+        self._now = now
+        return self._run(position, Answered(call, result))
+
+    def ask(self, now: float, payload: Any) -> list[Order]:
+        """The application calls down to the topmost core."""
+        if type(self.life) is not Running:
+            raise RuntimeError(f"{self.me} is not running, so it takes no calls; wait until it has started")
+        self._now = now
+        return self._run(0, Downcall(payload))
+
+    def disk_failed(self, now: float, reason: str) -> list[Order]:
+        """A write or a forced write failed: it is never retried, nothing that waits for it ever leaves."""
+        if type(self.life) is Stopped:
+            return []
+        self._now = now
+        self._halt(f"the disk failed: {reason}")
+        return self._take_orders()
+
+    # The loop: an event to a core, its effects in order, then the next event that they caused.
+
+    def _run(self, position: int, event: Event) -> list[Order]:
+        self._agenda.append((position, event))
+        return self._drain()
+
+    def _drain(self) -> list[Order]:
+        agenda = self._agenda
+        while agenda:
+            position, event = agenda.popleft()
+            self._step(position, event)
+        return self._take_orders()
+
+    def _step(self, position: int, event: Event) -> None:
+        layer = self.layers[position]
+        self.core_steps += 1
+        try:
+            effects = layer.core.handle(self._now, event)
+            if type(event) is Downcall and type(event.payload) is Multicast:
+                self._generated(layer, event.payload, effects)
+            phase = type(layer.core.phase)
+            if phase is not layer.phase:
+                layer.phase = phase
+                self._record(evidence.PHASE, layer, detail=phase.__name__)
+            for effect in effects:
+                _CARRY_OUT[type(effect)](self, position, effect)
+                if type(self.life) is Stopped:
+                    return
+        except Impossible as error:
+            self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever else a core causes is our own mistake too: the node stops
+            self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {type(error).__name__}: {error}")
+
+    def _take_orders(self) -> list[Order]:
+        orders, self._orders = self._orders, []
+        return orders
+
+    def _begin(self, boot: Booting) -> None:
+        self.life = Running()
+        self._record(evidence.START, None)
+        for position in reversed(range(len(self.layers))):
+            self._agenda.append((position, Start(self.me, boot.incarnation, boot.records[position])))
+
+    def _halt(self, reason: str) -> None:
+        self._record(evidence.HALT, None, detail=reason)
+        self._agenda.clear()
+        self.life = Stopped(reason)
+        self._orders.append(Stop(reason))
+
+    # What each effect comes to.
+
+    def _waits(self, position: int, effect: Send | Broadcast | Call | Downcall | Upcall) -> bool:
+        """Hold an output whose barrier is not durable yet."""
+        gate = effect.gate
+        layer = self.layers[position]
+        if gate is None or gate <= layer.durable:
+            return False
+        assert gate <= layer.last_ticket, f"{layer.name} gates on ticket {gate}, for which it asked no barrier"
+        layer.held.setdefault(gate, []).append(effect)
+        return True
+
+    def _send(self, position: int, effect: Send) -> None:
+        if effect.gate is None or not self._waits(position, effect):
+            self._orders.append(Transmit((effect.to,), self.layers[position].wire.encode(effect.message)))
+
+    def _broadcast(self, position: int, effect: Broadcast) -> None:
+        if effect.gate is None or not self._waits(position, effect):
+            to = self.peers if effect.to is None else tuple(name for name in effect.to if name != self.me)
+            self._orders.append(Transmit(to, self.layers[position].wire.encode(effect.message)))
+
+    def _set_timer(self, position: int, effect: SetTimer) -> None:
+        self._generation += 1
+        self.layers[position].generations[effect.timer] = self._generation
+        self._orders.append(Arm(position, effect.timer, self._generation, effect.after))
+
+    def _cancel_timer(self, position: int, effect: CancelTimer) -> None:
+        self.layers[position].generations.pop(effect.timer, None)
+
+    def _append(self, position: int, effect: Append) -> None:
+        self._orders.append(Write(self.layers[position].disk.encode(effect.record)))
+
+    def _barrier(self, position: int, effect: Barrier) -> None:
+        layer = self.layers[position]
+        assert effect.ticket > layer.last_ticket, f"{layer.name} used ticket {effect.ticket} before"
+        layer.last_ticket = effect.ticket
+        self._waiting.append((position, effect.ticket))
+        if not self._forcing:
+            self._force()
+
+    def _force(self) -> None:
+        """One forced write for all barriers that wait by now; those that come meanwhile share the next."""
+        self._forcing, self._waiting = self._waiting, []
+        self._forces += 1
+        self._orders.append(Force(self._forces))
+
+    def _withdraw(self, position: int, effect: Withdraw) -> None:
+        self.layers[position].held.pop(effect.gate, None)
+
+    def _call(self, position: int, effect: Call) -> None:
+        if not self._waits(position, effect):
+            self._orders.append(Ask(position, effect.call, effect.port, effect.request))
+
+    def _downcall(self, position: int, effect: Downcall) -> None:
+        if not self._waits(position, effect):
+            below = position + 1
+            assert below < len(self.layers), f"there is no core below {self.layers[position].name}"
+            self._agenda.append((below, Downcall(effect.payload)))
+
+    def _upcall(self, position: int, effect: Upcall) -> None:
+        if effect.gate is not None and self._waits(position, effect):
+            return
+        payload = effect.payload
+        witness = _AT_THE_PORT.get(type(payload))
+        if witness is not None:
+            witness(self, self.layers[position], payload)
+        if position:
+            self._agenda.append((position - 1, Upcall(payload)))
+        else:
+            self._orders.append(Tell(payload))
+
+    def _trace(self, position: int, effect: Trace) -> None:
+        layer = self.layers[position]
+        assert effect.kind not in evidence.EVIDENCE, f"{layer.name} may not write evidence of kind {effect.kind}"
+        self._record(
+            effect.kind,
+            layer,
+            detail=effect.detail,
+            message=None if effect.message is None else str(effect.message),
+            members=None if effect.members is None else " ".join(effect.members),
+            colour=effect.colour,
+            position=effect.position,
+            sub=effect.sub,
+            digest=effect.digest,
+        )
+
+    def _ignored(self, position: int, effect: Ignored) -> None:
+        self.ignored[effect.reason] += 1
+        self._record(evidence.IGNORED, self.layers[position], detail=effect.reason)
+
+    def _halted(self, position: int, effect: Halt) -> None:
+        self._halt(f"{self.layers[position].name}: {effect.reason}")
+
+    # The trace of what passes the group communication port, written here and not by the core under test.
+
+    def _generated(self, layer: Layer, call: Multicast, effects: list[Any]) -> None:
+        refused = any(type(effect) is Upcall and type(effect.payload) is Busy for effect in effects)
+        kind = evidence.BUSY if refused else evidence.GENERATE
+        message, service = str(call.message), call.service.value
+        self._record(kind, layer, message=message, service=service, digest=_digest(call.payload))
+
+    def _sent(self, layer: Layer, upcall: Sent) -> None:
+        self._record(evidence.SEND, layer, message=str(upcall.message))
+
+    def _delivered(self, layer: Layer, upcall: Deliver) -> None:
+        self._record(
+            evidence.DELIVER,
+            layer,
+            message=str(upcall.message),
+            service=upcall.service.value,
+            position=upcall.seq,
+            sub=upcall.sub,
+            digest=_digest(upcall.payload),
+        )
+
+    def _configured(self, layer: Layer, upcall: RegularConf | TransitionalConf) -> None:
+        self.conf = str(upcall.conf.conf_id)
+        kind = evidence.REGULAR if type(upcall) is RegularConf else evidence.TRANSITIONAL
+        self._record(kind, layer, members=" ".join(upcall.conf.members))
+
+    def _record(
+        self,
+        kind: str,
+        layer: Layer | None,
+        *,
+        message: str | None = None,
+        service: str | None = None,
+        colour: str | None = None,
+        position: int | None = None,
+        sub: int | None = None,
+        members: str | None = None,
+        digest: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        if self.depth is not Depth.FULL and kind not in _TURNED_DOWN:
+            return
+        index = self._rows
+        self._rows = index + 1
+        name = None if layer is None else layer.name
+        row = Row(
+            self.me,
+            self.incarnation,
+            index,
+            self._now,
+            kind,
+            name,
+            self.conf,
+            message,
+            service,
+            colour,
+            position,
+            sub,
+            members,
+            digest,
+            detail,
+        )
+        self._orders.append(Record(row))
+
+
+def _digest(payload: bytes) -> str:
+    return f"{crc32c(payload):08x}"
+
+
+_CARRY_OUT: dict[type[Any], Callable[[Router, int, Any], None]] = {
+    Send: Router._send,
+    Broadcast: Router._broadcast,
+    SetTimer: Router._set_timer,
+    CancelTimer: Router._cancel_timer,
+    Append: Router._append,
+    Barrier: Router._barrier,
+    Withdraw: Router._withdraw,
+    Call: Router._call,
+    Downcall: Router._downcall,
+    Upcall: Router._upcall,
+    Trace: Router._trace,
+    Ignored: Router._ignored,
+    Halt: Router._halted,
+}
+
+_AT_THE_PORT: dict[type[Any], Callable[[Router, Layer, Any], None]] = {
+    Sent: Router._sent,
+    Deliver: Router._delivered,
+    RegularConf: Router._configured,
+    TransitionalConf: Router._configured,
+}

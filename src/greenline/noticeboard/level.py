@@ -1,0 +1,49 @@
+"""Level: everybody in our company holds what we hold. A new notice, or a new face, ends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from greenline.kernel.core import Impossible
+from greenline.kernel.effects import Effect, SetTimer
+from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
+from greenline.kernel.ports import Multicast
+from greenline.noticeboard.board import Board, on_durable, on_notice, post
+from greenline.noticeboard.company import CALM_HELLO_S, Company, Timer, hello
+from greenline.noticeboard.messages import Notice, Summary
+from greenline.noticeboard.moves import ToAlone, ToExchanging, ToLevel
+
+
+@dataclass(slots=True)
+class Level:
+    board: Board
+    company: Company
+
+    def handle(self, now: float, event: Event, out: list[Effect]) -> ToExchanging | ToAlone | None:
+        match event:
+            case Received(Summary() as summary, sender):
+                self.company.hears(sender, summary, now)
+                if summary != self.board.summary():
+                    return ToExchanging(self.company)
+            case Received(Notice() as notice):
+                if on_notice(self.board, notice, out):
+                    return ToExchanging(self.company)
+            case TimerFired(Timer.HELLO):
+                self.company = self.company.without_the_silent(now)
+                if not self.company.heard_at:
+                    return ToAlone()
+                hello(self.board, CALM_HELLO_S, out)
+            case Downcall(Multicast() as call):
+                post(self.board, call, out)
+                if not self.company.is_level_with(self.board.summary()):
+                    return ToExchanging(self.company)
+            case Durable():
+                on_durable(self.board, event, out)
+            case _:
+                raise Impossible(self, event)
+        return None
+
+
+def enter(board: Board, move: ToLevel, out: list[Effect]) -> Level:
+    out.append(SetTimer(Timer.HELLO, CALM_HELLO_S))
+    return Level(board, move.company)

@@ -1,0 +1,93 @@
+"""A plan: one run before it happens. It is all data: drawn from a seed, made shorter, saved, played again."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from greenline.kernel.identities import ProcId
+from greenline.kernel.ports import Service
+from greenline.simulation.faults import Schedule
+from greenline.simulation.network import Latency
+from greenline.simulation.profiles import draw_schedule
+from greenline.simulation.subjects import Subject
+
+NAMES = "pqrstuvwxyzabcdefghijklmno"
+
+
+class Request(msgspec.Struct, frozen=True):
+    """An application asks its process to multicast; one that is down or paused is not asked."""
+
+    at: float
+    process: ProcId
+    text: str
+    service: Service
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    core: str
+    seed: int
+    names: tuple[ProcId, ...]
+    profile: str = "calm"
+    only: tuple[str, ...] = ()
+    mutant: str | None = None
+    horizon: float = 4.0
+    """Virtual seconds until the network heals, at the latest."""
+    most_steps: int = 3000
+    """Core steps until it heals, at the latest."""
+    latency: Latency = Latency()
+    schedule: Schedule = ()
+    requests: tuple[Request, ...] = ()
+
+    @property
+    def run(self) -> str:
+        """What the run is called in a trace."""
+        parts = [self.core, *([self.mutant] if self.mutant else []), *(self.only or [self.profile])]
+        return "-".join([*parts, str(len(self.names)), str(self.seed)])
+
+
+def names_for(nodes: int) -> tuple[ProcId, ...]:
+    """p, q, r, ... as the papers call them, then n27, n28, ..."""
+    return tuple(NAMES[n] if n < len(NAMES) else f"n{n + 1}" for n in range(nodes))
+
+
+def draw_plan(
+    subject: Subject,
+    seed: int,
+    nodes: int,
+    profile: str,
+    only: tuple[str, ...] = (),
+    mutant: str | None = None,
+) -> Plan:
+    """The plan that a seed stands for: every choice comes from it."""
+    names = names_for(nodes)
+    chance = Random(f"{subject.name}/{profile}/{','.join(only)}/{nodes}/{seed}")
+    kind = "exponential" if profile == "calm" else chance.choice(("uniform", "exponential", "heavy"))
+    latency = Latency(kind, 0.0005, 0.0005 if profile == "calm" else chance.uniform(0.0002, 0.004))
+    return Plan(
+        core=subject.name,
+        seed=seed,
+        names=names,
+        profile=profile,
+        only=only,
+        mutant=mutant,
+        horizon=subject.horizon,
+        latency=latency,
+        schedule=draw_schedule(profile, chance, names, subject.horizon, only),
+        requests=draw_requests(chance, names, subject.horizon, subject.services),
+    )
+
+
+def draw_requests(
+    chance: Random, names: tuple[ProcId, ...], seconds: float, services: tuple[Service, ...]
+) -> tuple[Request, ...]:
+    """A few dozen messages at random times, some in bursts, all different."""
+    requests: list[Request] = []
+    for _ in range(chance.randint(10, 25)):
+        at = chance.uniform(0.0, seconds)
+        process = chance.choice(names)
+        for _ in range(chance.choice((1, 1, 1, chance.randint(2, 12)))):
+            text = f"m{len(requests) + 1}"
+            requests.append(Request(at, process, text, chance.choice(services)))
+    return tuple(sorted(requests, key=lambda request: request.at))

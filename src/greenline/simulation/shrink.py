@@ -1,0 +1,132 @@
+"""Shrinking: a failing plan made as short as it can be while it still fails in the same way.
+
+Leaves out processes, faults and requests (delta debugging: halves first, then smaller parts), then makes what is
+left plainer. Every candidate is played; nothing is assumed of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from greenline.kernel.identities import ProcId
+from greenline.simulation.faults import Ambush, AnyFault, Crash
+from greenline.simulation.network import Latency
+from greenline.simulation.plan import Plan, Request
+
+T = TypeVar("T")
+Fails = Callable[[Plan], bool]
+"""Does this plan still fail in the way that is being looked for?"""
+LEAST_HORIZON = 0.1
+JUST_BEFORE = 0.0001
+
+
+def shrink(plan: Plan, fails: Fails) -> Plan:
+    """The shortest plan that was found; `fails(plan)` must hold."""
+    while True:
+        before = plan
+        plan = _fewer_processes(plan, fails)
+        plan = _fewer_items(plan, fails)
+        for simpler in _simpler(plan):
+            if fails(simpler):
+                plan = simpler
+                break
+        if plan == before:
+            return plan
+
+
+def steps(plan: Plan) -> list[str]:
+    """What is left to happen, in order, for people."""
+    happenings: list[tuple[float, str]] = [(fault.at, str(fault)) for fault in plan.schedule]
+    happenings += [(fault.until, fault.over()) for fault in plan.schedule if fault.until < plan.horizon]
+    happenings += [(each.at, f"{each.process} multicasts {each.text!r}, {each.service}") for each in plan.requests]
+    return [f"{at:6.3f} s  {words}" for at, words in sorted(happenings)]
+
+
+def _fewer_processes(plan: Plan, fails: Fails) -> Plan:
+    for name in reversed(plan.names):
+        if len(plan.names) > 2:
+            smaller = _without(plan, name)
+            if fails(smaller):
+                plan = smaller
+    return plan
+
+
+def _without(plan: Plan, name: ProcId) -> Plan:
+    return msgspec.structs.replace(
+        plan,
+        names=tuple(each for each in plan.names if each != name),
+        schedule=tuple(left for fault in plan.schedule if (left := fault.without(name)) is not None),
+        requests=tuple(request for request in plan.requests if request.process != name),
+    )
+
+
+def _fewer_items(plan: Plan, fails: Fails) -> Plan:
+    """Delta debugging over everything that happens."""
+    items: list[AnyFault | Request] = [*plan.schedule, *plan.requests]
+    parts = 2
+    while items:
+        for kept in _all_but_one_part(items, parts):
+            candidate = _with(plan, kept)
+            if fails(candidate):
+                items, plan, parts = kept, candidate, max(2, parts - 1)
+                break
+        else:
+            if parts >= len(items):
+                break
+            parts = min(len(items), parts * 2)
+    return plan
+
+
+def _all_but_one_part(items: Sequence[T], parts: int) -> Iterator[list[T]]:
+    size = -(-len(items) // parts)
+    for begin in range(0, len(items), size):
+        yield [*items[:begin], *items[begin + size :]]
+
+
+def _with(plan: Plan, items: Sequence[AnyFault | Request]) -> Plan:
+    return msgspec.structs.replace(
+        plan,
+        schedule=tuple(item for item in items if not isinstance(item, Request)),
+        requests=tuple(item for item in items if isinstance(item, Request)),
+    )
+
+
+def _simpler(plan: Plan) -> Iterator[Plan]:
+    """Plans a little plainer than this one."""
+    ends = [fault.until for fault in plan.schedule] + [request.at for request in plan.requests]
+    horizon = max(LEAST_HORIZON, *ends) if ends else LEAST_HORIZON
+    if horizon < plan.horizon:
+        yield msgspec.structs.replace(plan, horizon=horizon)
+    if plan.latency.kind != "constant":
+        yield msgspec.structs.replace(plan, latency=Latency("constant", 0.001))
+    yield from _accidents_on_the_spot(plan)
+    for place, fault in enumerate(plan.schedule):
+        for plainer in _plainer(fault):
+            schedule = (*plan.schedule[:place], plainer, *plan.schedule[place + 1 :])
+            yield msgspec.structs.replace(plan, schedule=schedule)
+
+
+def _accidents_on_the_spot(plan: Plan) -> Iterator[Plan]:
+    """A crash right after a request of the same process, in place of one that its timing has to hit."""
+    for place, fault in enumerate(plan.schedule):
+        if isinstance(fault, Crash) and fault.orders:
+            crash = msgspec.structs.replace(fault, orders=0)
+            schedule = (*plan.schedule[:place], crash, *plan.schedule[place + 1 :])
+            for number, request in enumerate(plan.requests):
+                if request.process == fault.process:
+                    sooner = msgspec.structs.replace(request, at=crash.at - JUST_BEFORE)
+                    requests = (*plan.requests[:number], sooner, *plan.requests[number + 1 :])
+                    yield msgspec.structs.replace(plan, schedule=schedule, requests=requests)
+
+
+def _plainer(fault: AnyFault) -> Iterator[AnyFault]:
+    if isinstance(fault, Ambush):
+        yield fault.fault.moved_to(fault.at)
+    if isinstance(fault, Crash):
+        if fault.orders:
+            yield msgspec.structs.replace(fault, orders=0)
+        if fault.keep or fault.tear:
+            yield msgspec.structs.replace(fault, keep=0.0, tear=False)

@@ -1,0 +1,164 @@
+"""The world: processes, the network between them, their disks, virtual time, and the trace of it all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from greenline.kernel import evidence
+from greenline.kernel.evidence import WORLD, Row
+from greenline.kernel.identities import ProcId
+from greenline.kernel.router import Layer, Router
+from greenline.simulation.agenda import Agenda
+from greenline.simulation.disk import Disk
+from greenline.simulation.faults import AnyFault, Schedule
+from greenline.simulation.network import Latency, Network
+from greenline.simulation.process import Process
+
+Build = Callable[[ProcId, tuple[ProcId, ...], Random], Sequence[Layer]]
+"""Makes the cores of one process, the topmost first: its name, everybody's names, and its chance."""
+Port = Callable[[ProcId, Any], tuple[Any, float]]
+"""Answers a `Call`: the result, and the seconds that it takes."""
+
+_CHANGES = evidence.EVIDENCE | {evidence.PHASE}
+_DEATHS = frozenset({evidence.CRASH, evidence.HALT})
+
+
+class World:
+    def __init__(
+        self,
+        names: tuple[ProcId, ...],
+        seed: str,
+        build: Build,
+        *,
+        latency: Latency | None = None,
+        unsettled: frozenset[str] = frozenset(),
+        ports: dict[str, Port] | None = None,
+    ) -> None:
+        self.names = names
+        self.agenda = Agenda()
+        self.network = Network(self.agenda, names, seed, latency or Latency(), self._arrive)
+        self.processes = {name: Process(self, name, Disk(self.agenda, Random(f"{seed}/disk/{name}"))) for name in names}
+        self.ports = ports or {}
+        self.rows: list[Row] = []
+        self.counts: Counter[str] = Counter()
+        self.steps = 0
+        self.digest = 0
+        """Chained over every frame that was sent or written: two runs that differ anywhere differ here."""
+        self.last_change = 0.0
+        """When evidence or a phase was last seen."""
+        self.watch_packets: Callable[[ProcId, tuple[ProcId, ...], bytes], None] | None = None
+        self.ambushes: list[Callable[[], None]] = []
+        """What waits for some core to enter an unsettled phase."""
+        self._phases: dict[ProcId, str | None] = {}
+        self.active: list[AnyFault] = []
+        """The faults at work."""
+        self.is_healed = False
+        self._seed = seed
+        self._build = build
+        self._unsettled = unsettled
+        self._own_rows = 0
+        self._next_index: dict[tuple[ProcId, int], int] = {}
+
+    def build(self, name: ProcId, life: int) -> Router:
+        layers = self._build(name, self.names, Random(f"{self._seed}/core/{name}/{life}"))
+        return Router(name, self.names, layers)
+
+    def __getitem__(self, name: ProcId) -> Process:
+        return self.processes[name]
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Is some process in a phase in which membership changes?"""
+        return any(phase in self._unsettled for phase in self._phases.values())
+
+    # Running.
+
+    def run_until(self, time: float) -> None:
+        """Let everything happen up to this time."""
+        agenda = self.agenda
+        while (due := agenda.next_time()) is not None and due <= time:
+            agenda.step()
+        agenda.now = max(agenda.now, time)
+
+    def run_until_quiet(self, quiet_for: float, deadline: float, most_steps: int) -> bool:
+        """Until nothing has changed for so long; False if something still does at the deadline."""
+        agenda = self.agenda
+        while (due := agenda.next_time()) is not None and due <= self.last_change + quiet_for:
+            if due > deadline or self.steps > most_steps:
+                return False
+            agenda.step()
+        return True
+
+    # Faults.
+
+    def schedule(self, faults: Schedule) -> None:
+        for fault in faults:
+            self.agenda.at(fault.at, self.begin, fault)
+
+    def begin(self, fault: AnyFault) -> None:
+        if self.is_healed:
+            return
+        self.counts[f"faults: {fault.kind}"] += 1
+        self.note(evidence.FAULT, str(fault))
+        self.active.append(fault)
+        fault.begin(self)
+        self.agenda.at(fault.until, self.end, fault)
+
+    def end(self, fault: AnyFault) -> None:
+        for place, active in enumerate(self.active):
+            if active is fault:
+                del self.active[place]
+                self.note(evidence.FAULT, fault.over())
+                fault.end(self)
+                return
+
+    def heal(self) -> None:
+        """All faults end, whoever is down starts, and none comes after."""
+        self.is_healed = True
+        while self.active:
+            self.end(self.active[-1])
+        self.note(evidence.FAULT, "the network heals, and everybody is up")
+        for process in self.processes.values():
+            process.start_if_wanted()
+        self.last_change = self.agenda.now
+
+    def _arrive(self, sender: ProcId, receiver: ProcId, frame: bytes) -> None:
+        self.processes[receiver].arrive(sender, frame)
+
+    # The trace.
+
+    def add_row(self, row: Row) -> None:
+        self.rows.append(row)
+        self._next_index[row.process, row.incarnation] = row.local_index + 1
+        kind = row.kind
+        if kind in _CHANGES:
+            self.last_change = self.agenda.now
+            self.counts[kind] += 1
+            if kind == evidence.PHASE:
+                self._phases[row.process] = row.detail
+                if row.detail in self._unsettled and self.ambushes:
+                    waiting, self.ambushes = self.ambushes, []
+                    for lie_in_wait in waiting:
+                        lie_in_wait()
+            elif kind in _DEATHS:
+                self._phases.pop(row.process, None)
+
+    def note(self, kind: str, detail: str, digest: str | None = None) -> None:
+        """What befalls the run as a whole."""
+        self.rows.append(Row(WORLD, 0, self._own_rows, self.agenda.now, kind, detail=detail, digest=digest))
+        self._own_rows += 1
+
+    def note_crash(self, process: Process) -> None:
+        """A life that has a row ends with this one; one that died before its incarnation was durable never was."""
+        assert process.router is not None
+        incarnation = process.router.incarnation
+        index = self._next_index.get((process.name, incarnation))
+        if index is None:
+            self.counts["crashes while booting"] += 1
+            self.note(evidence.FAULT, f"{process.name} crashed while it booted")
+            return
+        conf = process.router.conf
+        self.add_row(Row(process.name, incarnation, index, process.clock(), evidence.CRASH, conf=conf))

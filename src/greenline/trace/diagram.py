@@ -1,0 +1,172 @@
+"""A space-time diagram: who delivered what in which configuration, as one SVG that needs nothing else.
+
+A lane a process, time from left to right in the order of `trace.order`, each event in a column of its own. A
+lane's colour is the configuration that its process is in (the phase, where a protocol has no configurations); a
+gap is a process that is down. An arrow goes from where a message was generated to where it was delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from html import escape
+
+from greenline.kernel import evidence
+from greenline.kernel.evidence import WORLD, Row
+
+COLUMN, LANE, LEFT, TOP = 15, 74, 90, 92
+DRAWN = (evidence.EVIDENCE | {evidence.PHASE, evidence.FAULT}) - {evidence.SEND}
+STYLE = """
+text { font: 11px system-ui, sans-serif; fill: #222 } .name { font-weight: 600; font-size: 14px }
+.small { font-size: 9px; fill: #444 } .fault { stroke: #b3261e; stroke-dasharray: 3 3; stroke-width: .8 }
+.fault-text { font-size: 9px; fill: #b3261e } .arrow { fill: none; stroke-width: 1; opacity: .55 }
+.lane { stroke: #999; stroke-width: 1 } .title { font-size: 13px; font-weight: 600 }
+"""
+
+
+def draw(run: str, rows: Sequence[Row]) -> str:
+    """The diagram of one run, as SVG."""
+    events = [row for row in rows if row.kind in DRAWN]
+    lanes = {name: place for place, name in enumerate(sorted({row.process for row in events} - {WORLD}))}
+    width = LEFT + COLUMN * (len(events) + 2)
+    height = TOP + LANE * len(lanes) + 24
+    body = [*_bands(events, lanes), *_faults(events, height), *_arrows(events, lanes), *_marks(events, lanes)]
+    names = [f'<text class="name" x="14" y="{_y(lanes, name) + 5}">{escape(name)}</text>' for name in lanes]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">',
+            f"<title>{escape(run)}</title><style>{STYLE}</style>",
+            f'<rect width="{width}" height="{height}" fill="white"/>',
+            f'<text class="title" x="14" y="20">{escape(run)}</text>',
+            *body,
+            *names,
+            "</svg>\n",
+        ]
+    )
+
+
+def page(run: str, rows: Sequence[Row]) -> str:
+    """The diagram as a page of HTML that scrolls."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(run)}</title>'
+        f'<body style="margin:0;overflow:auto">{draw(run, rows)}</body></html>\n'
+    )
+
+
+def _x(column: int) -> int:
+    return LEFT + COLUMN * (column + 1)
+
+
+def _y(lanes: dict[str, int], process: str) -> int:
+    return TOP + LANE * lanes[process] + LANE // 2
+
+
+def _tint(text: str) -> str:
+    """A light colour that stands for this text, the same in every diagram."""
+    hue = int.from_bytes(blake2b(text.encode(), digest_size=2).digest(), "big") % 360
+    return f"hsl({hue} 70% 88%)"
+
+
+def _ink(text: str) -> str:
+    hue = int.from_bytes(blake2b(text.encode(), digest_size=2).digest(), "big") % 360
+    return f"hsl({hue} 65% 40%)"
+
+
+def _bands(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
+    """The coloured stretches of each lane: one configuration, or one phase, of one life."""
+    has_confs = any(row.kind in (evidence.REGULAR, evidence.TRANSITIONAL) for row in events)
+    begins = {evidence.REGULAR, evidence.TRANSITIONAL} if has_confs else {evidence.PHASE}
+    drawn: list[str] = []
+    open_bands: dict[str, tuple[int, str, str]] = {}
+    for column, row in enumerate(events):
+        if row.process == WORLD:
+            continue
+        if row.kind in begins or row.kind in (evidence.CRASH, evidence.HALT):
+            if row.process in open_bands:
+                drawn += _band(lanes, row.process, column, *open_bands.pop(row.process))
+            if row.kind in begins:
+                label = f"{row.conf} {{{row.members}}}" if has_confs else row.detail or ""
+                key = row.conf or row.detail or ""
+                open_bands[row.process] = (column, key, label)
+    for process in sorted(open_bands):
+        drawn += _band(lanes, process, len(events), *open_bands[process])
+    return drawn
+
+
+def _band(lanes: dict[str, int], process: str, end: int, begin: int, key: str, label: str) -> list[str]:
+    x, y, width = _x(begin), _y(lanes, process), COLUMN * (end - begin)
+    room = max(1, width // 5)
+    shown = label if len(label) <= room else label[: room - 1] + "…"
+    return [
+        f"<g><title>{escape(label)}</title>",
+        f'<rect x="{x}" y="{y - 18}" width="{width}" height="36" fill="{_tint(key)}"/>',
+        f'<line class="lane" x1="{x}" y1="{y}" x2="{x + width}" y2="{y}"/>',
+        f'<text class="small" x="{x + 2}" y="{y - 21}">{escape(shown)}</text></g>',
+    ]
+
+
+def _faults(events: Sequence[Row], height: int) -> list[str]:
+    drawn: list[str] = []
+    shown = 0
+    for column, row in enumerate(events):
+        if row.process == WORLD:
+            x, y = _x(column), 36 + 12 * (shown % 4)
+            shown += 1
+            text = row.detail or row.kind
+            shown_text = escape(text if len(text) <= 60 else text[:59] + "…")
+            drawn.append(
+                f"<g><title>{escape(text)}</title>"
+                f'<line class="fault" x1="{x}" y1="{y + 3}" x2="{x}" y2="{height - 16}"/>'
+                f'<text class="fault-text" x="{x + 2}" y="{y}">{shown_text}</text></g>'
+            )
+    return drawn
+
+
+def _arrows(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
+    origin: dict[str | None, tuple[int, Row]] = {}
+    drawn: list[str] = []
+    for column, row in enumerate(events):
+        if row.kind == evidence.GENERATE:
+            origin.setdefault(row.message, (column, row))
+        elif row.kind == evidence.DELIVER and row.message in origin:
+            begin, sender = origin[row.message]
+            x1, y1, x2, y2 = _x(begin), _y(lanes, sender.process), _x(column), _y(lanes, row.process)
+            if y1 != y2:
+                curve = f"M{x1} {y1} C{x1 + 12} {y1} {x2 - 12} {y2} {x2} {y2}"
+                drawn.append(
+                    f'<path class="arrow" stroke="{_ink(sender.process)}" d="{curve}">'
+                    f"<title>{escape(row.message or '')} to {escape(row.process)}</title></path>"
+                )
+    return drawn
+
+
+def _marks(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
+    drawn: list[str] = []
+    for column, row in enumerate(events):
+        if row.process == WORLD:
+            continue
+        x, y = _x(column), _y(lanes, row.process)
+        about = escape(
+            f"{row.process}: {row.kind} {row.message or row.conf or row.detail or ''} {row.service or ''}".strip()
+        )
+        match row.kind:
+            case evidence.GENERATE:
+                mark = f'<rect x="{x - 4}" y="{y - 4}" width="8" height="8" fill="{_ink(row.process)}"/>'
+            case evidence.DELIVER:
+                sender = (row.message or "").split(":")[0]
+                mark = f'<circle cx="{x}" cy="{y}" r="4" fill="{_ink(sender)}"/>'
+            case evidence.CRASH | evidence.HALT:
+                mark = f'<path d="M{x - 6} {y - 6} l12 12 m0 -12 l-12 12" stroke="#b3261e" stroke-width="2.5"/>'
+            case evidence.START:
+                mark = f'<circle cx="{x}" cy="{y}" r="4" fill="white" stroke="#222"/>'
+            case _:
+                continue
+        label = ""
+        if row.kind in (evidence.GENERATE, evidence.DELIVER):
+            rise = 30 if column % 2 else 40
+            number = (row.message or "").split(":", 1)
+            label = (
+                f'<text class="small" x="{x - 6}" y="{y + rise}">{escape(number[0] + number[-1].split(":")[-1])}</text>'
+            )
+        drawn.append(f"<g><title>{about}</title>{mark}{label}</g>")
+    return drawn
