@@ -15,14 +15,14 @@ import msgspec
 import typer
 
 from greenline.cli.say import Misuse, Status, as_json, aside, line, progress
-from greenline.simulation.divergence import RULE as DIVERGED
 from greenline.simulation.divergence import diverges
+from greenline.simulation.failure import made_short
 from greenline.simulation.farm import Batch, Farm, Judging, Report, batches
 from greenline.simulation.faults import KINDS
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
-from greenline.simulation.shrink import shrink, steps
+from greenline.simulation.shrink import steps
 from greenline.simulation.subjects import SUBJECTS, Subject
 from greenline.spec.judge import Broken
 from greenline.trace.story import tell
@@ -84,7 +84,7 @@ def simulate(
         as_json(_json(subject, nodes, profile, kinds, mutant, results, seconds))
     else:
         _summary(subject, nodes, profile, kinds, results, seconds)
-        _explain_first(results, shrinking, trace, farm_size)
+        _explain_first(results, shrinking, trace)
     raise typer.Exit(_status(results))
 
 
@@ -199,10 +199,11 @@ def _verdict(report: Report) -> None:
 
 def _fail_lines(broken: list[Broken]) -> None:
     """One witness for each rule, and how many more there are."""
-    rules = Counter(each.rule for each in broken)
-    for each in {each.rule: each for each in reversed(broken)}.values():
-        more = rules[each.rule] - 1
-        line(f"FAIL  {each}" + (f", and {more} more" if more else ""))
+    witnesses: dict[str, list[Broken]] = {}
+    for each in broken:
+        witnesses.setdefault(each.rule, []).append(each)
+    for first, *more in witnesses.values():
+        line(f"FAIL  {first}" + (f", and {len(more)} more" if more else ""))
 
 
 def _again(plan: Plan) -> str:
@@ -285,7 +286,7 @@ def _summary(
     )
 
 
-def _explain_first(results: list[Report], shrinking: bool, trace: Path | None, workers: int) -> None:
+def _explain_first(results: list[Report], shrinking: bool, trace: Path | None) -> None:
     """The first failing run: what broke, how to see it again, and the shortest plan that still fails so."""
     failing = next((report for report in results if report.broken or report.end is End.STUCK), None)
     if failing is None:
@@ -293,12 +294,15 @@ def _explain_first(results: list[Report], shrinking: bool, trace: Path | None, w
     line()
     _verdict(failing)
     if shrinking:
-        rule = failing.broken[0].rule if failing.broken else None
-        short, report = shrunk(failing.plan, rule, max(2, workers))
-        _tell_short(short, report, trace)
+        with progress("making it short") as bar:
+            task = bar.add_task("", total=None)
+            rule = failing.broken[0].rule if failing.broken else None
+            short = made_short(failing.plan, rule, lambda: bar.advance(task))
+        _tell_short(short, trace)
 
 
-def _tell_short(short: Plan, report: Report, trace: Path | None) -> None:
+def _tell_short(report: Report, trace: Path | None) -> None:
+    short = report.plan
     line()
     line(f"made short: {len(short.schedule) + len(short.requests)} steps among {' '.join(short.names)}")
     for step in steps(short):
@@ -312,44 +316,6 @@ def _tell_short(short: Plan, report: Report, trace: Path | None) -> None:
         kept = trace / f"{short.run}.plan.json"
         kept.write_bytes(msgspec.json.format(msgspec.json.encode(short), indent=1))
         line(f"again: greenline simulate {short.core} --plan {shlex.quote(str(kept))}")
-
-
-def shrunk(plan: Plan, rule: str | None, workers: int) -> tuple[Plan, Report]:
-    """The shortest plan that breaks the same rule (or is as stuck), and what it comes to."""
-    if rule == DIVERGED:
-        return _shrunk_divergence(plan, workers)
-    judging = Judging()
-
-    def fails(candidate: Plan) -> bool:
-        (report,) = judging.reports(Batch((candidate,)))
-        if rule is None:
-            return report.end is End.STUCK
-        return any(each.rule == rule for each in report.broken)
-
-    with progress("making it short") as bar:
-        task = bar.add_task("", total=None)
-        short = shrink(plan, _counted(fails, lambda: bar.advance(task)))
-    (report,) = judging.reports(Batch((short,), keep_rows=True))
-    return short, report
-
-
-def _shrunk_divergence(plan: Plan, workers: int) -> tuple[Plan, Report]:
-    with Farm(workers) as farm, progress("making it short") as bar:
-        task = bar.add_task("", total=None)
-        short = shrink(plan, _counted(lambda candidate: bool(diverges(farm, candidate)), lambda: bar.advance(task)))
-        found = diverges(farm, short)
-        report = farm.everywhere(Batch((short,), keep_rows=True))[0][0]
-    assert found is not None, "a shrunk plan still fails"
-    report.broken.append(found)
-    return short, report
-
-
-def _counted(fails: Any, tick: Any) -> Any:
-    def counted(candidate: Plan) -> bool:
-        tick()
-        return bool(fails(candidate))
-
-    return counted
 
 
 # Seeded bugs.

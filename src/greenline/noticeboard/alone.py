@@ -8,7 +8,7 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect
 from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
 from greenline.kernel.ports import Multicast
-from greenline.noticeboard.board import Board, on_durable, on_notice, post
+from greenline.noticeboard.board import Board, answer, on_durable, on_notice, post
 from greenline.noticeboard.company import CALM_HELLO_S, Company, Timer, hello
 from greenline.noticeboard.messages import Notice, Summary
 from greenline.noticeboard.moves import ToExchanging
@@ -23,6 +23,7 @@ class Alone:
             case Received(Summary() as summary, sender):
                 company = Company()
                 company.hears(sender, summary, now)
+                answer(self.board, sender, summary, out)
                 return ToExchanging(company)
             case Received(Notice() as notice):
                 on_notice(self.board, notice, out)  # its sender's summary will follow, and with it company
@@ -31,7 +32,7 @@ class Alone:
             case Downcall(Multicast() as call):
                 post(self.board, call, out)
             case Durable():
-                on_durable(self.board, event, out)
+                on_durable(self.board, out)
             case _:
                 raise Impossible(self, event)
         return None

@@ -36,15 +36,14 @@ class Exchanging:
             case Downcall(Multicast() as call):
                 post(self.board, call, out)
             case Durable():
-                on_durable(self.board, event, out)
+                on_durable(self.board, out)
+                if self.company.is_level_with(self.board.summary()):
+                    return ToLevel(self.company)
             case _:
                 raise Impossible(self, event)
         return None
 
 
 def enter(board: Board, move: ToExchanging, out: list[Effect]) -> Exchanging:
-    """Say at once what we hold, and give those who spoke what they lack."""
     hello(board, HELLO_S, out)
-    for peer in sorted(move.company.summaries):
-        answer(board, peer, move.company.summaries[peer], out)
     return Exchanging(board, move.company)

@@ -18,7 +18,8 @@ def check(phase: Alone | Exchanging | Level) -> None:
 
 
 def check_board(board: Board) -> None:
-    assert board.durable <= board.tickets, "more is durable than was written"
+    held = sum(map(len, board.chapters.values()))
+    assert held == sum(board.durable.values()) + len(board.forcing), "a notice is neither on disk nor on its way there"
     for chapter, notices in board.chapters.items():
         assert notices[-1].number == len(notices), f"a gap in {chapter}"
         assert chapter.author != board.me or chapter.life <= board.life, "holds a notice of a life to come"

@@ -1,4 +1,4 @@
-"""Level: everybody in our company holds what we hold. A new notice, or a new face, ends it."""
+"""Level: everybody in our company holds what we hold. A notice more on our disk, or on another's, ends it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, SetTimer
 from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
 from greenline.kernel.ports import Multicast
-from greenline.noticeboard.board import Board, on_durable, on_notice, post
+from greenline.noticeboard.board import Board, answer, on_durable, on_notice, post
 from greenline.noticeboard.company import CALM_HELLO_S, Company, Timer, hello
 from greenline.noticeboard.messages import Notice, Summary
 from greenline.noticeboard.moves import ToAlone, ToExchanging, ToLevel
@@ -24,10 +24,10 @@ class Level:
             case Received(Summary() as summary, sender):
                 self.company.hears(sender, summary, now)
                 if summary != self.board.summary():
+                    answer(self.board, sender, summary, out)
                     return ToExchanging(self.company)
             case Received(Notice() as notice):
-                if on_notice(self.board, notice, out):
-                    return ToExchanging(self.company)
+                on_notice(self.board, notice, out)
             case TimerFired(Timer.HELLO):
                 self.company = self.company.without_the_silent(now)
                 if not self.company.heard_at:
@@ -35,10 +35,9 @@ class Level:
                 hello(self.board, CALM_HELLO_S, out)
             case Downcall(Multicast() as call):
                 post(self.board, call, out)
-                if not self.company.is_level_with(self.board.summary()):
-                    return ToExchanging(self.company)
             case Durable():
-                on_durable(self.board, event, out)
+                on_durable(self.board, out)
+                return ToExchanging(self.company)
             case _:
                 raise Impossible(self, event)
         return None

@@ -94,7 +94,7 @@ class _Conversation:
             self._said.append((f"{sender} -> {'*' if everybody else ' '.join(to)}", describe(message)))
 
     def _hear_rows(self) -> None:
-        rows = self.cluster.rows[self._rows_told :]
+        rows = self._cluster.rows[self._rows_told :] if self._cluster else []
         self._rows_told += len(rows)
         for row in rows:
             if row.kind in _HEARD or row.kind == evidence.IGNORED or row.kind == evidence.HALT:

@@ -24,7 +24,7 @@ def compare(reports: Sequence[Report]) -> Broken | None:
 
 def diverges(farm: Farm, plan: Plan) -> Broken | None:
     """Play the plan in every worker, each with another hash seed."""
-    return compare([reports[0] for reports in farm.everywhere(Batch((plan,), keep_rows=True))])
+    return compare([reports[0] for reports in farm.everywhere(Batch((plan,), keep_rows=True, with_packets=True))])
 
 
 def _explained(one: Report, other: Report) -> Broken:

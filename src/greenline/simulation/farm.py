@@ -44,7 +44,9 @@ class Batch:
     trace: Path | None = None
     """Where to leave the trace of these runs."""
     keep_rows: bool = False
-    """Bring the rows back, with every packet among them."""
+    """Bring the rows back."""
+    with_packets: bool = False
+    """Put every packet into the trace as well."""
 
 
 class Judging:
@@ -54,7 +56,7 @@ class Judging:
         self._judges: dict[tuple[str, ...], Judge] = {}
 
     def reports(self, batch: Batch) -> list[Report]:
-        runs = [play(plan, batch.keep_rows) for plan in batch.plans]
+        runs = [play(plan, batch.with_packets) for plan in batch.plans]
         if batch.trace is not None:
             leave_trace(batch.trace, runs)
         rules = SUBJECTS[batch.plans[0].core].rules

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Fails = Callable[[Plan], bool]
 """Does this plan still fail in the way that is being looked for?"""
 LEAST_HORIZON = 0.1
-JUST_BEFORE = 0.0001
+RIGHT_AFTER_S = 0.0001
 
 
 def shrink(plan: Plan, fails: Fails) -> Plan:
@@ -105,21 +105,22 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
     yield from _accidents_on_the_spot(plan)
     for place, fault in enumerate(plan.schedule):
         for plainer in _plainer(fault):
-            schedule = (*plan.schedule[:place], plainer, *plan.schedule[place + 1 :])
-            yield msgspec.structs.replace(plan, schedule=schedule)
+            yield _with_fault(plan, place, plainer)
 
 
 def _accidents_on_the_spot(plan: Plan) -> Iterator[Plan]:
-    """A crash right after a request of the same process, in place of one that its timing has to hit."""
+    """A crash right after a request of the same process, in place of one whose timing has to be hit."""
     for place, fault in enumerate(plan.schedule):
-        if isinstance(fault, Crash) and fault.orders:
-            crash = msgspec.structs.replace(fault, orders=0)
-            schedule = (*plan.schedule[:place], crash, *plan.schedule[place + 1 :])
-            for number, request in enumerate(plan.requests):
-                if request.process == fault.process:
-                    sooner = msgspec.structs.replace(request, at=crash.at - JUST_BEFORE)
-                    requests = (*plan.requests[:number], sooner, *plan.requests[number + 1 :])
-                    yield msgspec.structs.replace(plan, schedule=schedule, requests=requests)
+        crash = fault.fault if isinstance(fault, Ambush) else fault
+        if isinstance(crash, Crash) and (crash.orders or crash is not fault):
+            for request in plan.requests:
+                if request.process == crash.process:
+                    sooner = msgspec.structs.replace(crash.moved_to(request.at + RIGHT_AFTER_S), orders=0)
+                    yield _with_fault(plan, place, sooner)
+
+
+def _with_fault(plan: Plan, place: int, fault: AnyFault) -> Plan:
+    return msgspec.structs.replace(plan, schedule=(*plan.schedule[:place], fault, *plan.schedule[place + 1 :]))
 
 
 def _plainer(fault: AnyFault) -> Iterator[AnyFault]:

@@ -67,9 +67,9 @@ def _tint(text: str) -> str:
     return f"hsl({hue} 70% 88%)"
 
 
-def _ink(text: str) -> str:
-    hue = int.from_bytes(blake2b(text.encode(), digest_size=2).digest(), "big") % 360
-    return f"hsl({hue} 65% 40%)"
+def _ink(lanes: dict[str, int], process: str) -> str:
+    """A dark colour for what this process says; neighbours are far apart (137.5 degrees is the golden angle)."""
+    return f"hsl({int(lanes.get(process, 0) * 137.5) % 360} 65% 40%)"
 
 
 def _bands(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
@@ -134,7 +134,7 @@ def _arrows(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
             if y1 != y2:
                 curve = f"M{x1} {y1} C{x1 + 12} {y1} {x2 - 12} {y2} {x2} {y2}"
                 drawn.append(
-                    f'<path class="arrow" stroke="{_ink(sender.process)}" d="{curve}">'
+                    f'<path class="arrow" stroke="{_ink(lanes, sender.process)}" d="{curve}">'
                     f"<title>{escape(row.message or '')} to {escape(row.process)}</title></path>"
                 )
     return drawn
@@ -151,10 +151,10 @@ def _marks(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
         )
         match row.kind:
             case evidence.GENERATE:
-                mark = f'<rect x="{x - 4}" y="{y - 4}" width="8" height="8" fill="{_ink(row.process)}"/>'
+                mark = f'<rect x="{x - 4}" y="{y - 4}" width="8" height="8" fill="{_ink(lanes, row.process)}"/>'
             case evidence.DELIVER:
                 sender = (row.message or "").split(":")[0]
-                mark = f'<circle cx="{x}" cy="{y}" r="4" fill="{_ink(sender)}"/>'
+                mark = f'<circle cx="{x}" cy="{y}" r="4" fill="{_ink(lanes, sender)}"/>'
             case evidence.CRASH | evidence.HALT:
                 mark = f'<path d="M{x - 6} {y - 6} l12 12 m0 -12 l-12 12" stroke="#b3261e" stroke-width="2.5"/>'
             case evidence.START:
