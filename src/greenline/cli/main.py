@@ -43,7 +43,7 @@ def _main(
 def run() -> None:
     """Every mistake that a caller can make ends here, in one line."""
     try:
-        app()
+        app(prog_name="greenline")
     except (Misuse, NotATrace) as mistake:
         aside(f"greenline: {mistake}")
         sys.exit(Status.MISUSE)

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,11 +32,10 @@ EXAMPLES = """Examples:
  greenline simulate noticeboard --seeds 17 --profile storm --story;
  greenline simulate noticeboard --mutants"""
 MOST_NODES = 64
-MOST_SEEDS_FOR_MUTANTS = 200
 
 
 def simulate(
-    core: Annotated[str, typer.Argument(help=f"The protocol: {', '.join(SUBJECTS)}.")],
+    core: Annotated[str, typer.Argument(metavar="CORE", help=f"The protocol: {', '.join(SUBJECTS)}.")],
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many processes.")] = 3,
     seeds: Annotated[str, typer.Option(help="One seed, or A:B for A up to but not including B.")] = "0:100",
     profile: Annotated[str, typer.Option(help=f"Which faults come together: {', '.join(PROFILES)}.")] = "calm",
@@ -49,6 +48,7 @@ def simulate(
     twice: Annotated[bool, typer.Option("--twice", help="Play each seed in two processes and compare.")] = False,
     mutant: Annotated[str | None, typer.Option(help="Run a protocol with this seeded bug.")] = None,
     mutants: Annotated[bool, typer.Option("--mutants", help="Run every seeded bug; each must be caught.")] = False,
+    tries: Annotated[int, typer.Option(help="How many seeds a seeded bug may escape before that is a failure.")] = 200,
     plan: Annotated[Path | None, typer.Option(help="Play a plan that was kept by an earlier run.")] = None,
     soak: Annotated[float | None, typer.Option(help="Go on with new seeds for so many seconds.")] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")] = None,
@@ -66,8 +66,10 @@ def simulate(
     def draw(seed: int, wrong: str | None = mutant) -> Plan:
         return draw_plan(subject, seed, nodes, profile, kinds, wrong)
 
+    if tries < 1:
+        raise Misuse(f"--tries {tries}: at least one seed must be tried")
     if mutants:
-        raise typer.Exit(_catch_mutants(subject, draw, first, farm_size, json))
+        raise typer.Exit(_catch_mutants(subject, draw, range(first, first + tries), farm_size, json))
     if plan is not None:
         raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, story=True))
     if story or until is not None:
@@ -141,6 +143,8 @@ def _read_plan(path: Path) -> Plan:
         raise Misuse(f"{path} is no plan of a simulation: {error}") from None
     subject = _subject(plan.core)
     _check(subject, len(plan.names), plan.profile, plan.mutant, None, None)
+    if strangers := plan.strangers():
+        raise Misuse(f"{path} names a process that it does not have: {' '.join(strangers)}")
     return plan
 
 
@@ -321,12 +325,14 @@ def _tell_short(report: Report, trace: Path | None) -> None:
 # Seeded bugs.
 
 
-def _catch_mutants(subject: Subject, draw: Any, first: int, workers: int, json: bool) -> Status:
+def _catch_mutants(
+    subject: Subject, draw: Callable[[int, str], Plan], seeds: range, workers: int, json: bool
+) -> Status:
     """Every mutant must be caught by some seed: by a rule, by being stuck, or by differing from itself."""
     caught = []
     with Farm(max(2, workers)) as farm:
         for name, mutant in subject.mutants.items():
-            seed, by = _first_catch(farm, (draw(seed, name) for seed in range(first, first + MOST_SEEDS_FOR_MUTANTS)))
+            seed, by = _first_catch(farm, (draw(seed, name) for seed in seeds))
             caught.append({"name": name, "caught": by is not None, "seed": seed, "by": by, "mistake": mutant.mistake})
     if json:
         as_json({"core": subject.name, "mutants": caught})

@@ -41,6 +41,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         """The same, beginning at another time."""
         return msgspec.structs.replace(self, at=at, until=at + self.until - self.at)
 
+    def names(self) -> frozenset[ProcId]:
+        """The processes that it names."""
+        raise NotImplementedError
+
     def without(self, name: ProcId) -> Fault | None:
         """The same in a world without that process; None if nothing is left of it."""
         raise NotImplementedError
@@ -71,6 +75,9 @@ class Weather(Fault, frozen=True):
             if isinstance(fault, Weather) and fault.what == self.what:
                 spared *= 1 - fault.rate
         setattr(world.network, self.what, 1 - spared)
+
+    def names(self) -> frozenset[ProcId]:
+        return frozenset()
 
     def without(self, _: ProcId) -> Fault | None:
         return self
@@ -104,6 +111,9 @@ class Partition(_Cut, frozen=True):
     def links(self, world: World) -> list[Link]:
         return world.network.across(self.sides)
 
+    def names(self) -> frozenset[ProcId]:
+        return frozenset().union(*self.sides)
+
     def without(self, name: ProcId) -> Fault | None:
         left = tuple(filter(None, (tuple(each for each in side if each != name) for side in self.sides)))
         return msgspec.structs.replace(self, sides=left) if len(left) > 1 else None
@@ -122,6 +132,9 @@ class OneWay(_Cut, frozen=True):
 
     def links(self, world: World) -> list[Link]:
         return world.network.between(self.senders, self.receivers)
+
+    def names(self) -> frozenset[ProcId]:
+        return frozenset(self.senders + self.receivers)
 
     def without(self, name: ProcId) -> Fault | None:
         senders = tuple(each for each in self.senders if each != name)
@@ -148,6 +161,9 @@ class Spike(Fault, frozen=True):
         for link in world.network.between(self.between, self.between):
             link.delays = max(0.0, link.delays - self.delay)
 
+    def names(self) -> frozenset[ProcId]:
+        return frozenset(self.between)
+
     def without(self, name: ProcId) -> Fault | None:
         left = tuple(each for each in self.between if each != name)
         return msgspec.structs.replace(self, between=left) if len(left) > 1 else None
@@ -157,6 +173,9 @@ class _OfOne(Fault, frozen=True):
     """A fault of a single process."""
 
     process: ProcId
+
+    def names(self) -> frozenset[ProcId]:
+        return frozenset((self.process,))
 
     def without(self, name: ProcId) -> Fault | None:
         return None if name == self.process else self
@@ -339,6 +358,9 @@ class Ambush(Fault, frozen=True):
 
     def end(self, world: World) -> None:
         """What it did ends by itself."""
+
+    def names(self) -> frozenset[ProcId]:
+        return self.bait.names() | self.fault.names()
 
     def without(self, name: ProcId) -> Fault | None:
         bait, fault = self.bait.without(name), self.fault.without(name)

@@ -46,6 +46,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         parts = [self.core, *([self.mutant] if self.mutant else []), *(self.only or [self.profile])]
         return "-".join([*parts, str(len(self.names)), str(self.seed)])
 
+    def strangers(self) -> list[ProcId]:
+        """Whom its faults and requests name that is not among its processes."""
+        named = {request.process for request in self.requests}.union(*(fault.names() for fault in self.schedule))
+        return sorted(named - set(self.names))
+
 
 def names_for(nodes: int) -> tuple[ProcId, ...]:
     """p, q, r, ... as the papers call them, then n27, n28, ..."""

@@ -1,0 +1,1 @@
+"""Benchmarks: the figures that the documentation states, measured. `make bench` runs them all."""

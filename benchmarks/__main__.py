@@ -1,0 +1,21 @@
+"""Run every benchmark; the exit status says whether every goal was met."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import simulator
+
+
+def main() -> int:
+    missed = 0
+    for area in (simulator,):
+        for figure in area.measure():
+            print(figure, flush=True)
+            missed += not figure.is_met
+    print(f"{missed} goals missed" if missed else "every goal met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""`greenline simulate`, as a person and as a program use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Greenline
+
+WRONG = ("simulate", "noticeboard", "--nodes", 5, "--profile", "storm", "--mutant", "delivers-before-its-barrier")
+
+
+def test_a_program_gets_every_run_with_its_hash_and_counts(greenline: Greenline) -> None:
+    answer = greenline("simulate", "noticeboard", "--nodes", 3, "--seeds", "5:9", "--profile", "storm", "--json")
+    assert answer.status == 0
+    assert [run["seed"] for run in answer.json["runs"]] == [5, 6, 7, 8]
+    for run in answer.json["runs"]:
+        assert run["broken"] == []
+        assert run["end"] == "quiet"
+        assert len(run["trace_hash"]) == 32
+        assert run["counts"]["steps"] > 100
+
+
+def test_a_person_gets_a_summary_and_a_verdict(greenline: Greenline) -> None:
+    answer = greenline("simulate", "noticeboard", "--seeds", "0:3")
+    assert answer.status == 0
+    assert "noticeboard   3 processes   calm   3 runs" in answer.out
+    assert answer.out.endswith("ok  no rule broken, every run fell quiet\n")
+
+
+@pytest.mark.slow
+def test_a_broken_rule_is_shown_with_its_witness_the_way_back_and_a_short_story(
+    greenline: Greenline, tmp_path: Path
+) -> None:
+    answer = greenline(*WRONG, "--seeds", "0:20", "--trace", tmp_path / "traces")
+    assert answer.status == 1
+    assert "FAIL  noticeboard 4 nothing read is forgotten: it was read, and is forgotten in life" in answer.out
+    assert "again: greenline simulate noticeboard --nodes 5 --profile storm --mutant" in answer.out
+    assert "made short:" in answer.out
+
+    (plan,) = (tmp_path / "traces").glob("*.plan.json")
+    again = greenline("simulate", "noticeboard", "--plan", plan)
+    assert again.status == 1
+    assert "nothing read is forgotten" in again.out
+
+
+@pytest.mark.slow
+def test_the_command_that_is_printed_shows_the_failure_again(greenline: Greenline) -> None:
+    failed = greenline(*WRONG, "--seeds", "0:20", "--no-shrink")
+    (command,) = (line for line in failed.out.splitlines() if line.startswith("again: greenline "))
+    again = greenline(*command.removeprefix("again: greenline ").split())
+    assert again.status == 1
+    assert "FAIL  noticeboard" in again.out
+    assert "starts its life 1" in again.out
+
+
+@pytest.mark.slow
+def test_every_mutant_is_caught(greenline: Greenline) -> None:
+    answer = greenline("simulate", "noticeboard", "--nodes", 5, "--profile", "storm", "--mutants", "--json")
+    assert answer.status == 0
+    by = {each["name"]: each["by"] for each in answer.json["mutants"]}
+    assert all(each["caught"] for each in answer.json["mutants"])
+    assert by["iterates-over-a-set"] == "kernel/same_seed_same_trace"
+    assert len(by) == 3
+
+
+def test_a_mutant_that_escapes_is_a_failure(greenline: Greenline) -> None:
+    """Without faults, a missing barrier hurts nobody: the search must say that it found nothing."""
+    answer = greenline("simulate", "noticeboard", "--nodes", 2, "--profile", "calm", "--mutants", "--tries", 2)
+    assert answer.status == 1
+    assert "NOT CAUGHT" in answer.out
+
+
+def test_a_run_is_told_up_to_a_line(greenline: Greenline) -> None:
+    answer = greenline("simulate", "noticeboard", "--seeds", 4, "--until", 5)
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("seed 4   3 processes")
+    assert lines[1].startswith("0000  ")
+    assert lines[-1] == "ok  no rule broken, and the run fell quiet"
+    assert len(lines) <= 8
+
+
+def test_playing_twice_compares_two_processes(greenline: Greenline) -> None:
+    answer = greenline("simulate", "noticeboard", "--seeds", "0:2", "--twice", "--json")
+    assert answer.status == 0
+    assert len(answer.json["runs"]) == 2
+
+
+def test_a_soak_ends_when_its_time_is_up(greenline: Greenline) -> None:
+    answer = greenline("simulate", "noticeboard", "--soak", 0.5)
+    assert answer.status == 0
+    assert "seeds an hour at this rate" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nobody"], "there is no protocol 'nobody' to simulate; there is noticeboard"),
+        (["noticeboard", "--profile", "windy"], "there is no profile 'windy'; choose one of calm, lossy, flapping"),
+        (["noticeboard", "--seeds", "5:5"], "--seeds '5:5' names no seed"),
+        (["noticeboard", "--seeds", "9:5"], "--seeds '9:5' names no seed"),
+        (["noticeboard", "--seeds", "-3"], "names no seed"),
+        (["noticeboard", "--seeds", "some"], "is no seed and no range; write 17, or 0:1000"),
+        (["noticeboard", "--seeds", "1:2:3"], "is no seed and no range"),
+        (["noticeboard", "--nodes", "1"], "--nodes 1: a simulation has 2 to 64 processes"),
+        (["noticeboard", "--nodes", "1000"], "--nodes 1000: a simulation has 2 to 64 processes"),
+        (["noticeboard", "--only", "loss,hail"], "there is no fault 'hail'; --only takes loss, duplication"),
+        (["noticeboard", "--mutant", "x-man"], "noticeboard has no mutant 'x-man'; it has delivers-before"),
+        (["noticeboard", "--story", "--seeds", "0:5"], "a story is of one seed"),
+        (["noticeboard", "--workers", "0"], "at least one must work"),
+        (["noticeboard", "--soak", "0"], "say for how many seconds"),
+        (["noticeboard", "--tries", "0", "--mutants"], "--tries 0"),
+        (["noticeboard", "--plan", "/nowhere/plan.json"], "cannot read the plan /nowhere/plan.json: No such file"),
+        (["noticeboard", "--trace", "/proc/nowhere"], "cannot make the directory /proc/nowhere"),
+        (["noticeboard", "--turbo"], "No such option"),
+        (["noticeboard", "--nodes", "many"], "Invalid value for '--nodes'"),
+        ([], "Missing argument 'CORE'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_misuse_is_one_clear_message_and_status_2(greenline: Greenline, words: list[str], said: str) -> None:
+    answer = greenline("simulate", *words)
+    assert answer.status == 2
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+    assert answer.out == ""
+
+
+def test_a_plan_that_is_none_is_refused(greenline: Greenline, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    for contents, said in [
+        ("{", "is no plan of a simulation"),
+        ('{"core": "noticeboard"}', "is no plan of a simulation"),
+        ('{"core": "nobody", "seed": 1, "names": ["p", "q"]}', "there is no protocol 'nobody'"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p"]}', "2 to 64 processes"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "requests": [[]]}', "is no plan of a simulation"),
+        (
+            '{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "requests":'
+            ' [{"at": 1, "process": "x", "text": "", "service": "safe"}]}',
+            "names a process that it does not have: x",
+        ),
+    ]:
+        path.write_text(contents)
+        answer = greenline("simulate", "noticeboard", "--plan", path)
+        assert answer.status == 2, contents
+        assert said in answer.err
+        assert "Traceback" not in answer.err
+
+
+def test_traces_are_not_mixed_into_a_directory_that_has_some(greenline: Greenline, tmp_path: Path) -> None:
+    (tmp_path / "something").touch()
+    answer = greenline("simulate", "noticeboard", "--trace", tmp_path)
+    assert answer.status == 2
+    assert "is not empty" in answer.err

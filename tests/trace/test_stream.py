@@ -1,0 +1,184 @@
+"""The stream survives kill -9, and says what is wrong with files that are no streams."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from greenline.kernel.codec import seal
+from greenline.kernel.evidence import Row
+from greenline.trace import schema, stream
+from greenline.trace.stream import NotATrace, TraceReader, TraceWriter
+from greenline.trace.tables import load, to_parquet, trace_files
+from tests.trace.rows import history
+
+WRITER = """
+import sys
+from pathlib import Path
+from greenline.kernel.evidence import Row
+from greenline.trace.stream import TraceWriter
+
+writer = TraceWriter(Path(sys.argv[1]), "killed", block_rows=100)
+number = 0
+while True:
+    writer.add(Row("p", 1, number, 0.5 * number, "deliver", message=f"q:1:{number}"))
+    number += 1
+    if number % 100 == 0:
+        print(number, flush=True)
+"""
+
+
+def rows_of(path: Path) -> list[tuple[str, Row]]:
+    return [(block.run, row) for block in TraceReader(path) for row in block.rows]
+
+
+def test_kill_9_loses_at_most_the_rows_that_were_not_flushed(tmp_path: Path) -> None:
+    path = tmp_path / "node.trace"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        flushed = 0
+        while flushed < 5000:
+            flushed = int(writer.stdout.readline())
+        writer.send_signal(signal.SIGKILL)
+        flushed = max([flushed, *(int(line) for line in writer.stdout.read().split())])
+    assert writer.returncode == -signal.SIGKILL
+
+    parquet, count = to_parquet(path)
+
+    assert count >= flushed
+    assert load(parquet).column("local_index").to_pylist() == list(range(count)), "the rest is whole and in order"
+
+
+def test_a_stream_cut_at_any_byte_gives_every_whole_block(tmp_path: Path) -> None:
+    path = tmp_path / "whole.trace"
+    with TraceWriter(path, "run", block_rows=3) as writer:
+        writer.extend(history("p.1 start\n" * 9))
+    whole = path.read_bytes()
+    counts = []
+    for length in range(len(whole) + 1):
+        cut = tmp_path / "cut.trace"
+        cut.write_bytes(whole[:length])
+        reader = TraceReader(cut)
+        try:
+            counts.append(sum(len(block.rows) for block in reader))
+        except NotATrace:
+            counts.append(0)  # not even its head
+    assert counts == sorted(counts)
+    assert set(counts) == {0, 3, 6, 9}
+
+
+def test_a_cut_off_block_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    with TraceWriter(path, "run") as writer:
+        writer.extend(history("p.1 start"))
+    path.write_bytes(path.read_bytes()[:-3])
+    reader = TraceReader(path)
+    assert list(reader) == []
+    assert "bytes of a body" in str(reader.cut_off)
+
+
+def test_rows_come_back_as_they_were_and_under_their_run(tmp_path: Path) -> None:
+    path = tmp_path / "two.trace"
+    first, second = history("p.1 start\np.1 regular p.1 p q"), history("q.2 deliver p:1:1 safe")
+    with TraceWriter(path, "one") as writer:
+        writer.extend(first)
+        writer.change_run("two")
+        writer.extend(second)
+    assert rows_of(path) == [*(("one", row) for row in first), *(("two", row) for row in second)]
+    assert load(to_parquet(path)[0]).to_pylist() == load(path).to_pylist()
+
+
+def test_an_empty_file_is_a_writer_killed_before_it_began(tmp_path: Path) -> None:
+    path = tmp_path / "empty.trace"
+    path.touch()
+    assert list(TraceReader(path)) == []
+    assert load(path).num_rows == 0
+
+
+def test_a_writer_never_overwrites_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    TraceWriter(path, "run").close()
+    with pytest.raises(FileExistsError):
+        TraceWriter(path, "run")
+
+
+def test_another_schema_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new.trace"
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "VERSION", schema.VERSION + 1)
+        TraceWriter(path, "run").close()
+    with pytest.raises(NotATrace, match="has schema version 2; this Greenline reads version 1"):
+        list(TraceReader(path))
+
+
+@pytest.mark.parametrize(
+    ("contents", "said"),
+    [
+        (b"PAR1 or anything else", "is not a trace"),
+        (b"\x67\x09" + b"x" * 40, "written by another version"),
+        (seal(2, b""), "it has no head"),
+        (seal(1, b"\xc1"), "is damaged"),
+        (seal(1, b"\x92\xa5other\x01"), "is not a trace but 'other'"),
+        (seal(1, b"\x92\xafgreenline trace\x01") + seal(2, b"\xc1"), "is damaged"),
+    ],
+    ids=["noise", "version", "headless", "garbled head", "another format", "garbled block"],
+)
+def test_a_file_that_is_no_trace_is_refused_in_words(tmp_path: Path, contents: bytes, said: str) -> None:
+    path = tmp_path / "odd.trace"
+    path.write_bytes(contents)
+    with pytest.raises(NotATrace, match=said):
+        list(TraceReader(path))
+
+
+def test_damage_in_the_middle_is_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    with TraceWriter(path, "run", block_rows=1) as writer:
+        writer.extend(history("p.1 start\np.1 crash"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(bytes(data))
+    with pytest.raises(NotATrace, match="is damaged"):
+        list(TraceReader(path))
+
+
+def test_a_directory_prefers_parquet_to_the_stream_that_it_was_made_from(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with TraceWriter(tmp_path / f"{name}.trace", name) as writer:
+            writer.extend(history("p.1 start"))
+    to_parquet(tmp_path / "a.trace")
+    assert [path.name for path in trace_files(tmp_path)] == ["a.parquet", "b.trace"]
+    assert load(tmp_path).column("run").to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "said"),
+    [("x.parquet", b"PAR1 cut off", "no whole Parquet file"), ("x.txt", b"hello", "is not a trace")],
+)
+def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path, name: str, contents: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(NotATrace, match=said):
+        load(tmp_path / name)
+
+
+def test_a_place_without_traces_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(NotATrace, match="holds no trace"):
+        load(tmp_path)
+    with pytest.raises(NotATrace, match="does not exist"):
+        load(tmp_path / "nowhere")
+
+
+def test_parquet_of_another_schema_is_refused_in_words(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    foreign = pa.table({"a": [1]})
+    pq.write_table(foreign, tmp_path / "foreign.parquet")
+    with pytest.raises(NotATrace, match="trace schema version none"):
+        load(tmp_path / "foreign.parquet")
+    pq.write_table(foreign.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "columns.parquet")
+    with pytest.raises(NotATrace, match="does not have the columns of a trace"):
+        load(tmp_path / "columns.parquet")
