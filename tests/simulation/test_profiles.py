@@ -61,6 +61,7 @@ def test_every_storm_has_its_share_of_everything_that_is_stated() -> None:
     assert all(28 <= worst[what] <= 30 for what in ("loss", "duplication", "reordering"))
 
 
+@pytest.mark.slow
 def test_every_storm_strikes_at_least_twice_while_membership_changes() -> None:
     judging = Judging()
     for report in judging.reports(Batch(tuple(draw_plan(NOTICEBOARD, seed, 5, "storm") for seed in range(40)))):
@@ -68,6 +69,7 @@ def test_every_storm_strikes_at_least_twice_while_membership_changes() -> None:
         assert report.counts["steps"] < 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_fault_can_be_switched_on_alone_and_breaks_nothing(kind: str) -> None:
     plans = tuple(draw_plan(NOTICEBOARD, seed, 4, "calm", (kind,)) for seed in range(6))
@@ -79,6 +81,7 @@ def test_every_kind_of_fault_can_be_switched_on_alone_and_breaks_nothing(kind: s
         assert report.end is End.QUIET
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["lossy", "flapping", "storm"])
 def test_the_right_protocol_breaks_no_rule(profile: str) -> None:
     plans = tuple(draw_plan(NOTICEBOARD, seed, nodes, profile) for nodes in (2, 3, 5) for seed in range(10))
