@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -110,9 +111,44 @@ def test_the_demo_tells_its_story_and_leaves_its_picture(greenline: Greenline, t
 
 def test_the_command_explains_itself(greenline: Greenline) -> None:
     assert "simulate" in greenline("--help").out
-    assert "0 all is well, 1 a rule is broken, 2 misuse, 3 a run is stuck" in greenline("--help").out
+    assert (
+        "0 all is well, 1 a rule is broken, 2 misuse, 3 a run is stuck, 4 it failed itself" in greenline("--help").out
+    )
     assert "greenline simulate noticeboard --nodes 5" in greenline("simulate", "--help").out
     assert greenline("--version").out.startswith("greenline 0.")
+
+
+def test_a_reader_that_leaves_early_is_no_failure() -> None:
+    command = Path(sys.executable).with_name("greenline")
+    words = [str(command), "simulate", "noticeboard", "--seeds", "3", "--story"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stderr is not None
+        writer.stdout.close()
+        assert writer.stderr.read() == ""
+    assert writer.returncode == 141
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_command_and_its_workers() -> None:
+    command = Path(sys.executable).with_name("greenline")
+    words = [str(command), "simulate", "noticeboard", "--seeds", "0:100000", "--profile", "storm", "--workers", "2"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        workers = children_of(running.pid, wanted=2)
+        running.send_signal(signal.SIGINT)
+        _, talk = running.communicate()
+    assert running.returncode == 130
+    assert "Traceback" not in talk
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def children_of(process: int, wanted: int) -> list[int]:
+    """Its children, once there are so many (beside the one that watches over their resources)."""
+    while True:
+        found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        workers = [int(each) for each in found if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+        if len(workers) == wanted:
+            return workers
 
 
 def test_the_installed_command_is_the_same() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from greenline.simulation.farm import BATCH, HASH_SEED, Batch, Farm, Judging, batches
+from greenline.simulation.farm import BATCH, HASH_SEED, Batch, Farm, Judging, WorkerFailed, batches
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import play
 from greenline.simulation.shrink import shrink
@@ -40,7 +40,7 @@ def test_a_farm_leaves_the_environment_as_it_was() -> None:
 
 def test_what_goes_wrong_in_a_worker_is_told() -> None:
     nobody = msgspec.structs.replace(plans(1)[0], core="nobody")
-    with Farm(1) as farm, pytest.raises(KeyError, match="nobody"):
+    with Farm(1) as farm, pytest.raises(WorkerFailed, match="KeyError: 'nobody'"):
         list(farm.each([Batch((nobody,))]))
 
 

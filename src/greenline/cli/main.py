@@ -10,11 +10,12 @@ import typer
 from greenline import __version__
 from greenline.cli import demo, simulate, trace
 from greenline.cli.say import Misuse, Status, aside, line
+from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
 
 app = typer.Typer(
     help="Replicated SQL that keeps working when the network doesn't.",
-    epilog="Exit status: 0 all is well, 1 a rule is broken, 2 misuse, 3 a run is stuck.",
+    epilog="Exit status: 0 all is well, 1 a rule is broken, 2 misuse, 3 a run is stuck, 4 it failed itself.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -47,9 +48,9 @@ def run() -> None:
     except (Misuse, NotATrace) as mistake:
         aside(f"greenline: {mistake}")
         sys.exit(Status.MISUSE)
-    except KeyboardInterrupt:
-        aside("stopped")
-        sys.exit(130)
+    except WorkerFailed as failure:
+        aside(f"greenline: a worker process failed: {failure}")
+        sys.exit(Status.FAILED)
 
 
 if __name__ == "__main__":

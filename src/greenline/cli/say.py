@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from enum import IntEnum
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-out = Console(highlight=False, soft_wrap=True)
-talk = Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 class Status(IntEnum):
@@ -21,6 +19,22 @@ class Status(IntEnum):
     BROKEN = 1
     MISUSE = 2
     STUCK = 3
+    FAILED = 4
+    """The command itself could not go on."""
+    CLOSED_PIPE = 141
+    """Whoever read our output has seen enough."""
+
+
+class Page(Console):
+    """A console whose reader may leave: that is no broken rule, so the status says something else."""
+
+    def on_broken_pipe(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at exit
+        raise SystemExit(Status.CLOSED_PIPE)
+
+
+out = Page(highlight=False, soft_wrap=True)
+talk = Page(highlight=False, soft_wrap=True, stderr=True)
 
 
 class Misuse(Exception):
@@ -38,8 +52,7 @@ def aside(text: object = "") -> None:
 
 
 def as_json(value: Any) -> None:
-    json.dump(value, sys.stdout, indent=1)
-    sys.stdout.write("\n")
+    line(json.dumps(value, indent=1))
 
 
 def progress(what: str) -> Progress:

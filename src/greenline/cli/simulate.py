@@ -27,10 +27,12 @@ from greenline.simulation.subjects import SUBJECTS, Subject
 from greenline.spec.judge import Broken
 from greenline.trace.story import tell
 
-EXAMPLES = """Examples:
- greenline simulate noticeboard --nodes 5 --seeds 0:1000 --profile storm;
- greenline simulate noticeboard --seeds 17 --profile storm --story;
- greenline simulate noticeboard --mutants"""
+EXAMPLES = """\b
+Examples:
+  greenline simulate noticeboard --nodes 5 --seeds 0:1000 --profile storm
+  greenline simulate noticeboard --seeds 17 --profile storm --story
+  greenline simulate noticeboard --nodes 5 --profile storm --mutants
+"""
 MOST_NODES = 64
 
 

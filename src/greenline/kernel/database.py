@@ -2,12 +2,12 @@
 
 A bundle is bytes to the engine and is opened here. Every request names the green position that it is about,
 so an adapter can refuse to skip or to repeat, and every answer says where the database stands. An adapter
-implements `Database`; the driver runs it away from the cores and hands its answers back as `Answered`.
+implements `Database`; the driver runs it away from the cores and hands its answers back as `Answered`. What is
+long (a snapshot) travels in chunks, so that nothing waits behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -42,7 +42,7 @@ class Applied(msgspec.Struct, frozen=True, gc=False):
 
 
 class Overlay(msgspec.Struct, frozen=True, gc=False):
-    """The red bundles, in order, that dirty queries are to see on top of the green state."""
+    """The red bundles, in order, that dirty queries are to see on top of the green state. Answered with `Opened`."""
 
     bundles: tuple[bytes, ...]
 
@@ -57,21 +57,52 @@ class Rows(msgspec.Struct, frozen=True, gc=False):
     rows: bytes
 
 
+class SnapshotBegin(msgspec.Struct, frozen=True, gc=False):
+    """Hold the green state as it is now, to be read in chunks; it holds neither the writer nor the log."""
+
+
+class SnapshotHeld(msgspec.Struct, frozen=True, gc=False):
+    position: int
+    chunks: int
+
+
+class SnapshotChunk(msgspec.Struct, frozen=True, gc=False):
+    number: int
+
+
+class Chunk(msgspec.Struct, frozen=True, gc=False):
+    number: int
+    data: bytes
+
+
+class Restore(msgspec.Struct, frozen=True, gc=False):
+    """One chunk of another's snapshot; the last one replaces our state by it, in one step. Answered with `Opened`."""
+
+    position: int
+    chunk: Chunk
+    is_last: bool
+
+
+class DigestOf(msgspec.Struct, frozen=True, gc=False):
+    """What does your green state come to?"""
+
+
+class Digest(msgspec.Struct, frozen=True, gc=False):
+    position: int
+    digest: bytes
+
+
 class Refused(msgspec.Struct, frozen=True, gc=False):
     """What was asked cannot be done, and why; the database stands where it stood."""
 
     reason: str
 
 
+Ask = Open | Apply | Overlay | Query | SnapshotBegin | SnapshotChunk | Restore | DigestOf
+Answer = Opened | Applied | Rows | SnapshotHeld | Chunk | Digest | Refused
+
+
 class Database(Protocol):
-    """An adapter. Digests are equal on two replicas exactly if their green states are."""
+    """An adapter: one request at a time, each answered. Digests are equal exactly if the green states are."""
 
-    def open(self) -> Opened: ...
-    def apply(self, request: Apply) -> Applied | Refused: ...
-    def overlay(self, request: Overlay) -> None: ...
-    def query(self, request: Query) -> Rows | Refused: ...
-    def snapshot(self) -> tuple[int, Iterator[bytes]]:
-        """The green state at the position that is returned, in chunks; holds neither the writer nor the WAL."""
-
-    def restore(self, position: int, chunks: Iterable[bytes]) -> Opened: ...
-    def digest(self) -> bytes: ...
+    def answer(self, request: Ask) -> Answer: ...

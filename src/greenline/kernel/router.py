@@ -180,12 +180,13 @@ class Router:
             return self._drain()
         reached, self._forcing = self._forcing, []
         for position, ticket in reached:
+            if type(self.life) is Stopped:
+                break
             layer = self.layers[position]
             layer.durable = ticket
-            for effect in layer.held.pop(ticket, ()):
-                _CARRY_OUT[type(effect)](self, position, effect)
+            self._carry_out(position, layer.held.pop(ticket, ()))
             self._agenda.append((position, Durable(ticket)))
-        if self._waiting:
+        if self._waiting and type(self.life) is Running:
             self._force()
         return self._drain()
 
@@ -219,7 +220,7 @@ class Router:
 
     def _drain(self) -> list[Order]:
         agenda = self._agenda
-        while agenda:
+        while agenda and type(self.life) is Running:
             position, event = agenda.popleft()
             self._step(position, event)
         return self._take_orders()
@@ -235,14 +236,22 @@ class Router:
             if phase is not layer.phase:
                 layer.phase = phase
                 self._record(evidence.PHASE, layer, detail=phase.__name__)
+        except Impossible as error:
+            self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever else a core raises is our own mistake too: the node stops
+            self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {type(error).__name__}: {error}")
+        else:
+            self._carry_out(position, effects)
+
+    def _carry_out(self, position: int, effects: Iterable[Any]) -> None:
+        """Effects in order, until one of them stops the node; one that breaks the contract does."""
+        try:
             for effect in effects:
                 _CARRY_OUT[type(effect)](self, position, effect)
                 if type(self.life) is Stopped:
                     return
-        except Impossible as error:
-            self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever else a core causes is our own mistake too: the node stops
-            self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - as above
+            self._halt(f"{evidence.IMPOSSIBLE}{self.layers[position].name}: {type(error).__name__}: {error}")
 
     def _take_orders(self) -> list[Order]:
         orders, self._orders = self._orders, []
@@ -255,6 +264,7 @@ class Router:
             self._agenda.append((position, Start(self.me, boot.incarnation, boot.records[position])))
 
     def _halt(self, reason: str) -> None:
+        assert type(self.life) is not Stopped, "a node stops once"
         self._record(evidence.HALT, None, detail=reason)
         self._agenda.clear()
         self.life = Stopped(reason)

@@ -6,10 +6,12 @@ A worker plays batches and judges each batch in one go; only reports come back, 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
 
@@ -101,6 +103,10 @@ def _batch(plans: list[Plan], trace: Path | None) -> Batch:
     return Batch(tuple(plans), None if trace is None else trace / f"{plans[0].run}{SUFFIX}")
 
 
+class WorkerFailed(Exception):
+    """A worker could not do its work; the message says why."""
+
+
 class Farm:
     """So many worker processes. Use it in a `with`."""
 
@@ -109,7 +115,7 @@ class Farm:
         self._connections: list[Connection] = []
         self._workers = [self._start(place + 1) for place in range(workers)]
 
-    def _start(self, hash_seed: int) -> object:
+    def _start(self, hash_seed: int) -> SpawnProcess:
         here, there = self._context.Pipe()
         before = os.environ.get(HASH_SEED)
         os.environ[HASH_SEED] = str(hash_seed)
@@ -132,7 +138,9 @@ class Farm:
         for connection in self._connections:
             connection.close()
         for worker in self._workers:
-            worker.join(timeout=5)  # type: ignore[attr-defined]
+            if error is not None:
+                worker.terminate()  # in the middle of a batch that nobody waits for
+            worker.join()
 
     def each(self, work: Iterable[Batch]) -> Iterator[list[Report]]:
         """The reports of every batch, from whichever worker was free, in the order in which they are done."""
@@ -163,24 +171,24 @@ def _received(connection: Connection) -> list[Report]:
     try:
         answer = connection.recv()
     except EOFError:
-        raise RuntimeError("a worker of the farm died; its last words are above") from None
-    if isinstance(answer, Exception):
+        raise WorkerFailed("it died; was it killed, or out of memory?") from None
+    if isinstance(answer, WorkerFailed):
         raise answer
     reports: list[Report] = answer
     return reports
 
 
 def _work(connection: Connection) -> None:
-    """A worker's life: batches in, reports out, until the farm is closed."""
+    """A worker's life: batches in, reports out, until the farm is closed. An interrupt is the farm's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     judging = Judging()
     while True:
         try:
             batch = connection.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         try:
-            connection.send(judging.reports(batch))
-        except KeyboardInterrupt:
-            return
+            answer: object = judging.reports(batch)
         except Exception as error:  # noqa: BLE001 - it is the farm's to tell
-            connection.send(error)
+            answer = WorkerFailed(f"{type(error).__name__}: {error}")
+        connection.send(answer)

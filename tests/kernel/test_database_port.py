@@ -1,0 +1,157 @@
+"""The database port, with a real SQLite behind it and a core that speaks through `Call` in the simulator."""
+
+from __future__ import annotations
+
+import sqlite3
+from hashlib import blake2b
+
+from greenline.kernel.core import Chance
+from greenline.kernel.database import (
+    DATABASE,
+    Answer,
+    Applied,
+    Apply,
+    Ask,
+    Chunk,
+    Digest,
+    DigestOf,
+    Open,
+    Opened,
+    Overlay,
+    Query,
+    Refused,
+    Restore,
+    Rows,
+    SnapshotBegin,
+    SnapshotChunk,
+    SnapshotHeld,
+)
+from greenline.kernel.effects import Append, Barrier, Call, Effect
+from greenline.kernel.events import Answered, Downcall, Durable, Event, Upcall
+from greenline.kernel.identities import ProcId
+from greenline.kernel.ports import Multicast, Service
+from greenline.kernel.router import Layer
+from greenline.simulation.world import World
+from tests.simulation.echo import Word
+
+
+class Ledger:
+    """As small an adapter as there can be: a bundle is one row, and knows its position."""
+
+    def __init__(self) -> None:
+        self.db = sqlite3.connect(":memory:", isolation_level=None)
+        self.db.execute("CREATE TABLE ledger (position INTEGER PRIMARY KEY, entry BLOB NOT NULL)")
+        self.held: list[tuple[int, bytes]] = []
+        self.red: tuple[bytes, ...] = ()
+
+    @property
+    def position(self) -> int:
+        (position,) = self.db.execute("SELECT coalesce(max(position), 0) FROM ledger").fetchone()
+        return int(position)
+
+    def answer(self, request: Ask) -> Answer:
+        match request:
+            case Open():
+                return self._opened()
+            case Apply(position, bundle):
+                return self._apply(position, bundle)
+            case Overlay(bundles):
+                self.red = bundles
+                return self._opened()
+            case Query(_, dirty):
+                entries = [entry for (entry,) in self.db.execute("SELECT entry FROM ledger ORDER BY position")]
+                return Rows(self.position, b",".join([*entries, *(self.red if dirty else ())]))
+            case SnapshotBegin():
+                self.held = list(self.db.execute("SELECT position, entry FROM ledger ORDER BY position"))
+                return SnapshotHeld(self.position, len(self.held))
+            case SnapshotChunk(number):
+                return Chunk(number, self.held[number][1])
+            case Restore(position, chunk, is_last):
+                self.db.execute("INSERT INTO ledger VALUES (?, ?)", (chunk.number + 1, chunk.data))
+                return self._opened() if not is_last or self.position == position else Refused("a chunk is missing")
+            case DigestOf():
+                return Digest(self.position, self._digest())
+
+    def _apply(self, position: int, bundle: bytes) -> Answer:
+        if position != self.position + 1:
+            return Refused(f"bundle {position} after {self.position}: one would be skipped or repeated")
+        self.db.execute("INSERT INTO ledger VALUES (?, ?)", (position, bundle))
+        return Applied(position, self._digest(), (b"1 row",))
+
+    def _opened(self) -> Opened:
+        return Opened(self.position, self._digest())
+
+    def _digest(self) -> bytes:
+        return blake2b(repr(self.db.execute("SELECT * FROM ledger ORDER BY 1").fetchall()).encode()).digest()
+
+
+class Clerk:
+    """A core that enters what it is asked to, the commit gated on the record: log before data."""
+
+    phase = None
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def handle(self, now: float, event: Event) -> list[Effect]:
+        match event:
+            case Downcall(Multicast() as entry):
+                self.position += 1
+                apply = Call(self.position, DATABASE, Apply(self.position, entry.payload), gate=self.position)
+                return [Append(Word(entry.payload)), Barrier(self.position), apply]
+            case Durable(ticket):
+                return [Upcall(("durable", ticket))]
+            case Answered(_, result):
+                return [Upcall(result)]
+        return []
+
+
+def test_a_commit_waits_for_its_record_and_its_answer_comes_back() -> None:
+    def build(me: ProcId, everybody: tuple[ProcId, ...], chance: Chance) -> list[Layer]:
+        return [Layer("clerk", 1, Clerk(), Word, Word)]
+
+    ledger = Ledger()
+    world = World(("p",), "0", build, ports={DATABASE: lambda name, request: (ledger.answer(request), 0.01)})
+    world["p"].start()
+    world.run_until(0.1)
+
+    world["p"].multicast(b"one", Service.SAFE)
+    assert ledger.position == 0, "nothing is committed before its record is forced"
+    world.run_until(0.2)
+    assert ledger.position == 1
+    durable, applied = world["p"].app.told
+    assert durable == ("durable", 1)
+    assert isinstance(applied, Applied)
+    assert applied.position == 1
+
+
+def test_an_adapter_neither_skips_nor_repeats() -> None:
+    ledger = Ledger()
+    assert ledger.answer(Open()) == Opened(0, ledger._digest())
+    assert isinstance(ledger.answer(Apply(1, b"one")), Applied)
+    assert isinstance(ledger.answer(Apply(1, b"one")), Refused)
+    assert isinstance(ledger.answer(Apply(3, b"three")), Refused)
+
+
+def test_a_dirty_query_sees_the_overlay_and_a_clean_one_does_not() -> None:
+    ledger = Ledger()
+    ledger.answer(Apply(1, b"green"))
+    ledger.answer(Overlay((b"red",)))
+    assert ledger.answer(Query(b"")) == Rows(1, b"green")
+    assert ledger.answer(Query(b"", dirty=True)) == Rows(1, b"green,red")
+
+
+def test_a_snapshot_travels_in_chunks_while_the_writer_goes_on() -> None:
+    source, target = Ledger(), Ledger()
+    for position in (1, 2, 3):
+        source.answer(Apply(position, b"entry %d" % position))
+    held = source.answer(SnapshotBegin())
+    assert held == SnapshotHeld(3, 3)
+    before = source.answer(DigestOf())
+    source.answer(Apply(4, b"meanwhile"))
+
+    for number in range(3):
+        chunk = source.answer(SnapshotChunk(number))
+        assert isinstance(chunk, Chunk)
+        target.answer(Restore(3, chunk, is_last=number == 2))
+    assert target.answer(DigestOf()) == before
