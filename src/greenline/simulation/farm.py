@@ -113,9 +113,20 @@ class Farm:
     def __init__(self, workers: int) -> None:
         self._context = get_context("spawn")
         self._connections: list[Connection] = []
-        self._workers = [self._start(place + 1) for place in range(workers)]
+        self._workers: list[SpawnProcess] = []
+        # Workers inherit the mask: an interrupt is ours to handle, and not while one of them is half started.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            try:
+                for place in range(workers):
+                    self._start(place + 1)
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        except BaseException:
+            self._end(at_once=True)
+            raise
 
-    def _start(self, hash_seed: int) -> SpawnProcess:
+    def _start(self, hash_seed: int) -> None:
         here, there = self._context.Pipe()
         before = os.environ.get(HASH_SEED)
         os.environ[HASH_SEED] = str(hash_seed)
@@ -129,18 +140,22 @@ class Farm:
                 os.environ[HASH_SEED] = before
         there.close()
         self._connections.append(here)
-        return worker
+        self._workers.append(worker)
+
+    def _end(self, at_once: bool) -> None:
+        """Workers end when their connection does; at once: in the middle of a batch that nobody waits for."""
+        for connection in self._connections:
+            connection.close()
+        for worker in self._workers:
+            if at_once:
+                worker.terminate()
+            worker.join()
 
     def __enter__(self) -> Farm:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for connection in self._connections:
-            connection.close()
-        for worker in self._workers:
-            if error is not None:
-                worker.terminate()  # in the middle of a batch that nobody waits for
-            worker.join()
+        self._end(at_once=error is not None)
 
     def each(self, work: Iterable[Batch]) -> Iterator[list[Report]]:
         """The reports of every batch, from whichever worker was free, in the order in which they are done."""
@@ -179,8 +194,7 @@ def _received(connection: Connection) -> list[Report]:
 
 
 def _work(connection: Connection) -> None:
-    """A worker's life: batches in, reports out, until the farm is closed. An interrupt is the farm's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """A worker's life: batches in, reports out, until the farm is closed."""
     judging = Judging()
     while True:
         try:
