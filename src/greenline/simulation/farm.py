@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -114,14 +115,10 @@ class Farm:
         self._context = get_context("spawn")
         self._connections: list[Connection] = []
         self._workers: list[SpawnProcess] = []
-        # Workers inherit the mask: an interrupt is ours to handle, and not while one of them is half started.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            try:
+            with _interrupts_later():
                 for place in range(workers):
                     self._start(place + 1)
-            finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         except BaseException:
             self._end(at_once=True)
             raise
@@ -180,6 +177,24 @@ class Farm:
         for place, connection in enumerate(self._connections):
             connection.send(replace(batch, trace=None if place else batch.trace))
         return [_received(connection) for connection in self._connections]
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """An interrupt is ours to handle, and not while a worker is half started.
+
+    Workers inherit the mask and never see one. It is not enough for us: another thread may take the signal.
+    """
+    interrupted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupted.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, before)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def _received(connection: Connection) -> list[Report]:
