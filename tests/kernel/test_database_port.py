@@ -111,7 +111,7 @@ def test_a_commit_waits_for_its_record_and_its_answer_comes_back() -> None:
         return [Layer("clerk", 1, Clerk(), Word, Word)]
 
     ledger = Ledger()
-    world = World(("p",), "0", build, ports={DATABASE: lambda name, request: (ledger.answer(request), 0.01)})
+    world = World(("p",), "0", build, ports={DATABASE: lambda name, ask: (ledger.answer(ask.request), 0.01)})
     world["p"].start()
     world.run_until(0.1)
 

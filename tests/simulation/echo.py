@@ -52,7 +52,7 @@ def echoes(names: str, seed: str = "0", latency: Latency | None = None) -> World
     def build(me: ProcId, everybody: tuple[ProcId, ...], chance: Chance) -> list[Layer]:
         return [Layer("echo", 1, Echo(), Word, Word)]
 
-    clock: Port = lambda name, request: (f"{name} asked {request}", 0.01)  # noqa: E731
+    clock: Port = lambda name, ask: (f"{name} asked {ask.request}", 0.01)  # noqa: E731
     world = World(
         tuple(names.split()), seed, build, latency=latency or Latency("constant", 0.001), ports={"clock": clock}
     )

@@ -47,6 +47,13 @@ def test_a_good_history_breaks_nothing() -> None:
     assert broken(GOOD) == []
 
 
+def test_once_quiet_everybody_is_up() -> None:
+    halted = "p.1 start\np.1 halt the disk failed: no space left\n"
+    assert broken(halted + "* quiet") == [("run/2_everybody_is_up", "p", None)]
+    assert broken(halted) == []
+    assert broken(halted + "p.2 start\n* quiet") == []
+
+
 def test_a_node_may_halt_for_its_disk_but_not_for_our_mistake() -> None:
     assert broken("p.1 start\np.1 halt the disk failed: no space left") == []
     assert broken("p.1 start\np.1 halt impossible: board: pinned over a gap") == [
@@ -59,8 +66,9 @@ def test_a_node_may_halt_for_its_disk_but_not_for_our_mistake() -> None:
     [
         (without("p.1 generate p:1:2 basic"), ("p:1:2", {"p", "q"})),
         (instead("q.2 deliver p:1:2 basic", "q.2 deliver p:1:2 basic digest=other"), ("p:1:2", {"q"})),
+        (instead("q.2 deliver p:1:2 basic", "q.2 deliver p:1:2 safe"), ("p:1:2", {"q"})),
     ],
-    ids=["nobody posted it", "with another text"],
+    ids=["nobody posted it", "with another text", "with another service"],
 )
 def test_1_what_is_read_was_posted(text: str, witness: tuple[str, set[str]]) -> None:
     found = [each for each in broken(text) if each[0] == "noticeboard/1_posted_before_read"]
@@ -98,6 +106,7 @@ def test_3_the_lives_of_an_author_are_counted_apart() -> None:
         p.2 start
         p.2 deliver p:1:1
         p.2 generate p:2:1
+        p.2 send p:2:1
         p.2 deliver p:2:1
         * quiet
     """)
@@ -131,14 +140,21 @@ UNREAD = """
 def test_5_everyone_reads_everything_once_it_is_quiet() -> None:
     assert broken(UNREAD + "* quiet") == [("noticeboard/5_everyone_reads_everything", "q", "p:1:1")]
     assert broken(UNREAD) == [], "not yet is not never"
-    assert broken(UNREAD + "q.1 crash\n* quiet") == [], "who is down cannot read"
-    assert broken("p.1 start\np.1 generate p:1:1\n* quiet") == [], "generated, never sent: it may be lost"
+    assert broken(UNREAD + "q.1 crash\n* quiet") == [("run/2_everybody_is_up", "q", None)], "who is down cannot read"
+
+
+def test_6_what_was_accepted_is_sent_unless_its_life_ended() -> None:
+    accepted = "p.1 start\np.1 generate p:1:1\n"
+    assert broken(accepted + "* quiet") == [("noticeboard/6_accepted_is_sent", "p", "p:1:1")]
+    assert broken(accepted) == [], "not yet is not never"
+    assert broken(accepted + "p.1 crash\np.2 start\n* quiet") == [], "it crashed before it could"
 
 
 def test_5_a_notice_that_was_read_but_never_sent_counts_too() -> None:
     """Its author crashed before it could be told that the notice was sent; a reader has it all the same."""
     text = without("p.1 send p:1:1", UNREAD)
-    assert broken(text + "* quiet") == [("noticeboard/5_everyone_reads_everything", "q", "p:1:1")]
+    found = broken(text + "p.1 crash\np.2 start\np.2 deliver p:1:1\n* quiet")
+    assert found == [("noticeboard/5_everyone_reads_everything", "q", "p:1:1")]
 
 
 def test_many_runs_are_judged_in_one_go_and_told_apart() -> None:

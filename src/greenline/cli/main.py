@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from greenline import __version__
-from greenline.cli import demo, simulate, trace
+from greenline.cli import audit, demo, simulate, trace
 from greenline.cli.say import Misuse, Status, aside, line
 from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("audit", epilog="Example: greenline audit traces --rules evs --json")(audit.audit)
 app.add_typer(trace.app, name="trace")
 app.command("demo")(demo.demo)
 

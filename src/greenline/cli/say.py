@@ -33,8 +33,8 @@ class Page(Console):
         raise SystemExit(Status.CLOSED_PIPE)
 
 
-out = Page(highlight=False, soft_wrap=True)
-talk = Page(highlight=False, soft_wrap=True, stderr=True)
+out = Page(highlight=False, soft_wrap=True, emoji=False)
+talk = Page(highlight=False, soft_wrap=True, emoji=False, stderr=True)
 
 
 class Misuse(Exception):
@@ -52,7 +52,12 @@ def aside(text: object = "") -> None:
 
 
 def as_json(value: Any) -> None:
-    line(json.dumps(value, indent=1))
+    """Straight to stdout: nothing may touch it on the way."""
+    try:
+        sys.stdout.write(json.dumps(value, indent=1) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        out.on_broken_pipe()
 
 
 def progress(what: str) -> Progress:

@@ -7,7 +7,8 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from dataclasses import replace
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +16,10 @@ import msgspec
 import typer
 
 from greenline.cli.say import Misuse, Status, as_json, aside, line, progress
+from greenline.simulation.divergence import RULE as DIVERGED
 from greenline.simulation.divergence import diverges
 from greenline.simulation.failure import made_short
-from greenline.simulation.farm import Batch, Farm, Judging, Report, batches
+from greenline.simulation.farm import BATCH, Batch, Farm, Judging, Report, batches
 from greenline.simulation.faults import KINDS
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
@@ -34,13 +36,18 @@ Examples:
   greenline simulate noticeboard --nodes 5 --profile storm --mutants
 """
 MOST_NODES = 64
+COMPARED = 2
+"""Runs that are played in two processes even where that was not asked for."""
 
 
 def simulate(
     core: Annotated[str, typer.Argument(metavar="CORE", help=f"The protocol: {', '.join(SUBJECTS)}.")],
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many processes.")] = 3,
     seeds: Annotated[str, typer.Option(help="One seed, or A:B for A up to but not including B.")] = "0:100",
-    profile: Annotated[str, typer.Option(help=f"Which faults come together: {', '.join(PROFILES)}.")] = "calm",
+    profile: Annotated[
+        str | None,
+        typer.Option(help=f"Which faults come together: {', '.join(PROFILES)}.", show_default="calm; mutants: storm"),
+    ] = None,
     only: Annotated[str, typer.Option(help=f"Only these kinds of fault, comma between: {', '.join(KINDS)}.")] = "",
     trace: Annotated[Path | None, typer.Option(help="Leave the trace of every run in this directory.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Say it to a program.")] = False,
@@ -60,8 +67,11 @@ def simulate(
     A run is fully decided by its seed. After the faults the network heals, and the run goes on until it is quiet.
     """
     subject = _subject(core)
-    _check(subject, nodes, profile, mutant, workers, soak)
     kinds = _kinds(only)
+    if kinds and profile is not None:
+        raise Misuse(f"--only {only} and --profile {profile}: single kinds of fault, or a profile of them, not both")
+    profile = profile or ("storm" if mutants and not kinds else "calm")
+    _check(subject, nodes, profile, mutant, workers, soak)
     first, end = _seeds(seeds)
     farm_size = workers or os.cpu_count() or 1
 
@@ -71,18 +81,22 @@ def simulate(
     if tries < 1:
         raise Misuse(f"--tries {tries}: at least one seed must be tried")
     if mutants:
-        raise typer.Exit(_catch_mutants(subject, draw, range(first, first + tries), farm_size, json))
+        raise typer.Exit(_catch_mutants(subject, draw, range(first, first + tries), json))
     if plan is not None:
-        raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, story=True))
+        again = shlex.join(["greenline", "simulate", core, "--plan", str(plan), *(["--twice"] if twice else [])])
+        raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, twice, again))
     if story or until is not None:
         if end - first != 1:
             raise Misuse(f"a story is of one seed, but --seeds {seeds} names {end - first}; ask for one of them")
-        raise typer.Exit(_play_one(draw(first), trace, json, until, story=True))
+        if soak is not None:
+            raise Misuse("a story is of one run, and a soak of many; ask for one of them")
+        raise typer.Exit(_play_one(draw(first), trace, json, until, twice, _again(draw(first), twice)))
     if trace is not None:
         _make_directory(trace)
     wanted = count(first) if soak is not None else range(first, end)
     begun = time.monotonic()
-    results = _run_all((draw(seed) for seed in wanted), end - first, trace, farm_size, twice, begun, soak)
+    total = None if soak is not None else end - first
+    results = _run_all((draw(seed) for seed in wanted), total, trace, farm_size, twice, begun, soak)
     seconds = time.monotonic() - begun
     if json:
         as_json(_json(subject, nodes, profile, kinds, mutant, results, seconds))
@@ -112,7 +126,7 @@ def _check(
         raise Misuse(f"{subject.name} has no mutant {mutant!r}; it has {', '.join(subject.mutants)}")
     if workers is not None and workers < 1:
         raise Misuse(f"--workers {workers}: at least one must work")
-    if soak is not None and soak <= 0:
+    if soak is not None and not soak > 0:
         raise Misuse(f"--soak {soak:g}: say for how many seconds, more than none")
 
 
@@ -141,7 +155,7 @@ def _read_plan(path: Path) -> Plan:
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
     except OSError as error:
         raise Misuse(f"cannot read the plan {path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise Misuse(f"{path} is no plan of a simulation: {error}") from None
     subject = _subject(plan.core)
     _check(subject, len(plan.names), plan.profile, plan.mutant, None, None)
@@ -162,17 +176,20 @@ def _make_directory(place: Path) -> None:
 # One run, told.
 
 
-def _play_one(plan: Plan, trace: Path | None, json: bool, until: int | None, story: bool) -> Status:
+def _play_one(plan: Plan, trace: Path | None, json: bool, until: int | None, twice: bool, again: str) -> Status:
     if trace is not None:
         _make_directory(trace)
     batch = next(batches([plan], trace))
     (report,) = Judging().reports(Batch(batch.plans, batch.trace, keep_rows=True))
+    if twice:
+        with Farm(2) as farm:
+            found = diverges(farm, plan)
+        report.broken.extend([found] if found is not None else [])
     if json:
         as_json({"runs": [_run_json(report)]})
     else:
-        if story:
-            _tell(report, until)
-        _verdict(report)
+        _tell(report, until)
+        _verdict(report, again)
     return _status([report])
 
 
@@ -193,14 +210,14 @@ def _head(report: Report) -> str:
     return "   ".join(numbers)
 
 
-def _verdict(report: Report) -> None:
+def _verdict(report: Report, again: str) -> None:
     _fail_lines(report.broken)
     if report.end is End.STUCK:
         line("STUCK  something still changes, long after the network has healed")
     if not report.broken and report.end is End.QUIET:
         line("ok  no rule broken, and the run fell quiet")
     else:
-        line(f"again: {_again(report.plan)}")
+        line(f"again: {again}")
 
 
 def _fail_lines(broken: list[Broken]) -> None:
@@ -212,10 +229,12 @@ def _fail_lines(broken: list[Broken]) -> None:
         line(f"FAIL  {first}" + (f", and {len(more)} more" if more else ""))
 
 
-def _again(plan: Plan) -> str:
-    words = ["greenline", "simulate", plan.core, "--nodes", str(len(plan.names)), "--profile", plan.profile]
-    words += ["--only", ",".join(plan.only)] if plan.only else []
+def _again(plan: Plan, twice: bool) -> str:
+    """The command that shows a run again, which was drawn from its seed."""
+    words = ["greenline", "simulate", plan.core, "--nodes", str(len(plan.names))]
+    words += ["--only", ",".join(plan.only)] if plan.only else ["--profile", plan.profile]
     words += ["--mutant", plan.mutant] if plan.mutant else []
+    words += ["--twice"] if twice else []
     return shlex.join([*words, "--seeds", str(plan.seed), "--story"])
 
 
@@ -224,23 +243,34 @@ def _again(plan: Plan) -> str:
 
 def _run_all(
     plans: Iterable[Plan],
-    total: int,
+    total: int | None,
     trace: Path | None,
     workers: int,
     twice: bool,
     begun: float,
     soak: float | None,
 ) -> list[Report]:
+    """Every run, the first ones in two processes: chance that leaks from Python shows in a few runs already."""
     results: list[Report] = []
-    with Farm(max(workers, 2 if twice else 1)) as farm, progress("simulating") as bar:
-        task = bar.add_task("", total=None if soak is not None else total)
-        todo = batches(_for_so_long(plans, begun, soak), trace)
-        for reports in _compared(farm, todo) if twice else farm.each(todo):
-            results += reports
+    plans = iter(_for_so_long(plans, begun, soak))
+    size = BATCH if total is None else max(1, min(BATCH, total // (4 * workers)))
+    with Farm(2 if twice else max(2, workers)) as farm, progress("simulating") as bar:
+        task = bar.add_task("", total=total)
+        first = batches(islice(plans, COMPARED), trace)
+        rest = batches(plans, trace, size)
+        for reports in _compared(farm, chain(first, rest)) if twice else chain(_compared(farm, first), farm.each(rest)):
+            results += reports if total is not None else map(_light, reports)
             bar.advance(task, len(reports))
             if soak is not None and any(report.broken or report.end is End.STUCK for report in reports):
                 break
     return sorted(results, key=lambda report: report.plan.seed)
+
+
+def _light(report: Report) -> Report:
+    """A report of a run that went well, without what nobody will ask for: a soak keeps a great many."""
+    if report.broken or report.end is End.STUCK:
+        return report
+    return replace(report, plan=msgspec.structs.replace(report.plan, schedule=(), requests=()))
 
 
 def _for_so_long(plans: Iterable[Plan], begun: float, soak: float | None) -> Iterator[Plan]:
@@ -298,7 +328,7 @@ def _explain_first(results: list[Report], shrinking: bool, trace: Path | None) -
     if failing is None:
         return
     line()
-    _verdict(failing)
+    _verdict(failing, _again(failing.plan, any(each.rule == DIVERGED for each in failing.broken)))
     if shrinking:
         with progress("making it short") as bar:
             task = bar.add_task("", total=None)
@@ -321,18 +351,17 @@ def _tell_short(report: Report, trace: Path | None) -> None:
     else:
         kept = trace / f"{short.run}.plan.json"
         kept.write_bytes(msgspec.json.format(msgspec.json.encode(short), indent=1))
-        line(f"again: greenline simulate {short.core} --plan {shlex.quote(str(kept))}")
+        twice = " --twice" if any(each.rule == DIVERGED for each in report.broken) else ""
+        line(f"again: greenline simulate {short.core} --plan {shlex.quote(str(kept))}{twice}")
 
 
 # Seeded bugs.
 
 
-def _catch_mutants(
-    subject: Subject, draw: Callable[[int, str], Plan], seeds: range, workers: int, json: bool
-) -> Status:
+def _catch_mutants(subject: Subject, draw: Callable[[int, str], Plan], seeds: range, json: bool) -> Status:
     """Every mutant must be caught by some seed: by a rule, by being stuck, or by differing from itself."""
     caught = []
-    with Farm(max(2, workers)) as farm:
+    with Farm(2) as farm:
         for name, mutant in subject.mutants.items():
             seed, by = _first_catch(farm, (draw(seed, name) for seed in seeds))
             caught.append({"name": name, "caught": by is not None, "seed": seed, "by": by, "mistake": mutant.mistake})

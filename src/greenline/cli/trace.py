@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from greenline.cli.say import Misuse, as_json, line
+from greenline.cli.say import Misuse, as_json, aside, line
 from greenline.kernel.evidence import WORLD, Row
 from greenline.trace.diagram import draw, page
 from greenline.trace.order import told
@@ -28,7 +28,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Say it to a program.")] = False,
 ) -> None:
     """List the runs: their processes, how often each kind of event occurs, and whether they fell quiet."""
-    table = load(place).select(["run", "process", "kind"]).to_pydict()
+    table = load(place, aside).select(["run", "process", "kind"]).to_pydict()
     kinds: dict[str, Counter[str]] = {}
     processes: dict[str, set[str]] = {}
     for run, process, kind in zip(table["run"], table["process"], table["kind"], strict=True):
@@ -91,12 +91,12 @@ def parquet(place: Place) -> None:
     if not streams:
         raise Misuse(f"{place} holds no stream that is not in Parquet already")
     for stream in streams:
-        made, rows = to_parquet(stream)
+        made, rows = to_parquet(stream, aside)
         line(f"{made}   {rows} rows")
 
 
 def _told(place: Path, run: str | None) -> tuple[str, list[Row]]:
     try:
-        return told(place, run)
+        return told(place, run, aside)
     except ValueError as error:
         raise Misuse(str(error)) from None

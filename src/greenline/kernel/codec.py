@@ -148,16 +148,26 @@ class Log:
                 self.torn = error
                 return
             except Garbled as error:
-                if self._whole_frame_follows():
+                if self._whole_frame_follows(self._after_the_broken_one()):
                     raise Garbled(f"damaged at byte {self.end}, with whole records after it: {error}") from None
                 self.torn = error
                 return
             yield frame
             self.end = frame.end
 
-    def _whole_frame_follows(self) -> bool:
-        data = bytes(self._data[self.end :])
-        at = data.find(MAGIC, 1)
+    def _after_the_broken_one(self) -> int:
+        """Where to look for whole frames: behind the broken body if its header can be believed.
+
+        A torn record may hold whole frames inside; in a preallocated segment it also has its full length.
+        """
+        header = self._data[self.end : self.end + HEADER_SIZE]
+        magic, _, _, length, header_check, _ = _HEADER.unpack(header)
+        is_true = magic == MAGIC and crc32c(header[: _PREFIX.size]) & 0xFFFF == header_check
+        return self.end + (HEADER_SIZE + length if is_true else 1)
+
+    def _whole_frame_follows(self, behind: int) -> bool:
+        data = bytes(self._data[behind:])
+        at = data.find(MAGIC)
         while at >= 0:
             try:
                 unseal(data, at)

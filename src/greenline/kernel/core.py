@@ -16,7 +16,7 @@ from greenline.kernel.events import Event
 class Core(Protocol):
     @property
     def phase(self) -> object:
-        """The phase of the protocol that we are in; the router traces every change of its type."""
+        """The phase that we are in, or None where there are none; the router traces every change of its type."""
 
     def handle(self, now: float, event: Event) -> list[Effect]:
         """Same events, same effects, always."""

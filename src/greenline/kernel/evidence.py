@@ -26,6 +26,9 @@ STUCK = "stuck"
 EVIDENCE = frozenset({START, GENERATE, SEND, DELIVER, REGULAR, TRANSITIONAL, CRASH, HALT, QUIET, STUCK})
 """Kinds that rules rest on. A core cannot write them."""
 
+DIGEST = "digest"
+"""What a core's state comes to: a witness that is kept also where a trace is turned down."""
+
 PHASE = "phase"
 BUSY = "busy"
 IGNORED = "ignored"

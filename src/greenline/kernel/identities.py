@@ -16,12 +16,13 @@ import msgspec
 ProcId = str
 """A process's name for life: what an administrator calls the machine. See `proc_id`."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+NAME = "^[A-Za-z0-9_-]{1,32}$"
+"""What a name looks like, for types of messages that carry one."""
 
 
 def proc_id(name: str) -> ProcId:
     """The name itself, if it can be one: identities are written with `. : > *` and blanks around names."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name) or name.endswith("\n"):
         raise ValueError(f"{name!r} cannot name a process: use 1 to 32 letters, digits, '-' or '_'")
     return name
 

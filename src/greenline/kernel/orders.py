@@ -27,6 +27,12 @@ class Arm(msgspec.Struct, frozen=True, gc=False):
     after: float
 
 
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """A crash tore the last record of the log: cut it off here, before anything is written."""
+
+    at: int
+
+
 class Write(msgspec.Struct, frozen=True, gc=False):
     """Append a frame to the log."""
 
@@ -66,4 +72,4 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Order = Transmit | Arm | Write | Force | Ask | Tell | Record | Stop
+Order = Transmit | Arm | Cut | Write | Force | Ask | Tell | Record | Stop

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import StrEnum
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -36,8 +37,8 @@ from greenline.kernel.effects import (
 )
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
 from greenline.kernel.evidence import Row
-from greenline.kernel.identities import ProcId
-from greenline.kernel.orders import Arm, Ask, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.identities import ProcId, in_order
+from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, TransitionalConf
 
 
@@ -58,14 +59,26 @@ class Depth(StrEnum):
 
 
 _TURNED_DOWN = frozenset(
-    {evidence.START, evidence.REGULAR, evidence.TRANSITIONAL, evidence.HALT, evidence.PHASE, evidence.DROPPED}
+    {evidence.START, evidence.REGULAR, evidence.TRANSITIONAL, evidence.HALT, evidence.PHASE, evidence.DIGEST}
 )
 
 
 class Layer:
     """One core in its place: its name, its channel, and what the router keeps for it."""
 
-    __slots__ = ("channel", "core", "disk", "durable", "generations", "held", "last_ticket", "name", "phase", "wire")
+    __slots__ = (
+        "channel",
+        "conf",
+        "core",
+        "disk",
+        "durable",
+        "generations",
+        "held",
+        "last_ticket",
+        "name",
+        "phase",
+        "wire",
+    )
 
     def __init__(self, name: str, channel: int, core: Core, messages: Any, records: Any) -> None:
         if channel == KERNEL_CHANNEL:
@@ -76,6 +89,8 @@ class Layer:
         self.wire: Codec[Any] = Codec(channel, messages)
         self.disk: Codec[Any] = Codec(channel, records)
         self.phase: type[object] | None = None
+        self.conf: str | None = None
+        """The configuration that this core has given last, or was given: what its next event happens in."""
         self.generations: dict[Hashable, int] = {}
         self.held: dict[int, list[Any]] = {}
         """Outputs behind barriers that are not durable yet, by ticket."""
@@ -108,16 +123,17 @@ class Router:
         self.life: Booting | Running | Stopped | None = None
         self.incarnation = 0
         self.conf: str | None = None
-        """The configuration last told through the port: what the next event happens in."""
+        """The configuration last told through the port: what a crash happens in."""
         self.ignored: Counter[str] = Counter()
         """What was refused or dropped, by reason."""
-        self.core_steps = 0
         self._rows = 0
         self._generation = 0
         self._forces = 0
         self._forcing: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int]] = []
         self._by_channel = {layer.channel: position for position, layer in enumerate(layers)}
+        if len(self._by_channel) < len(layers):
+            raise ValueError("two cores of a node share a channel: each needs its own")
         self._agenda: deque[tuple[int, Event]] = deque()
         self._orders: list[Order] = []
         self._now = 0.0
@@ -130,7 +146,8 @@ class Router:
         self._now = now
         incarnation = 0
         records: list[list[Any]] = [[] for _ in self.layers]
-        for frame in Log(log):
+        frames = Log(log)
+        for frame in frames:
             if frame.channel == KERNEL_CHANNEL:
                 incarnation = _LIVES.decode(frame).incarnation
                 continue
@@ -141,7 +158,8 @@ class Router:
         self.incarnation = incarnation + 1
         self.life = Booting(self.incarnation, tuple(map(tuple, records)))
         self._forces = 1
-        return [Write(_LIVES.encode(Life(self.incarnation))), Force(1)]
+        cut: list[Order] = [Cut(frames.end)] if frames.torn else []
+        return [*cut, Write(_LIVES.encode(Life(self.incarnation))), Force(1)]
 
     def received(self, now: float, sender: ProcId, datagram: bytes) -> list[Order]:
         """A datagram from a peer. What is not for us, or not well-formed, is dropped and counted."""
@@ -227,13 +245,14 @@ class Router:
 
     def _step(self, position: int, event: Event) -> None:
         layer = self.layers[position]
-        self.core_steps += 1
+        if type(event) is Upcall and type(event.payload) in _CONFIGURATIONS:
+            layer.conf = str(event.payload.conf.conf_id)
         try:
             effects = layer.core.handle(self._now, event)
             if type(event) is Downcall and type(event.payload) is Multicast:
                 self._generated(layer, event.payload, effects)
             phase = type(layer.core.phase)
-            if phase is not layer.phase:
+            if phase is not layer.phase and phase is not NoneType:
                 layer.phase = phase
                 self._record(evidence.PHASE, layer, detail=phase.__name__)
         except Impossible as error:
@@ -265,7 +284,8 @@ class Router:
 
     def _halt(self, reason: str) -> None:
         assert type(self.life) is not Stopped, "a node stops once"
-        self._record(evidence.HALT, None, detail=reason)
+        if type(self.life) is not Booting:  # a life whose incarnation is not durable has no rows: it never was
+            self._record(evidence.HALT, None, detail=reason)
         self._agenda.clear()
         self.life = Stopped(reason)
         self._orders.append(Stop(reason))
@@ -366,7 +386,7 @@ class Router:
     # The trace of what passes the group communication port, written here and not by the core under test.
 
     def _generated(self, layer: Layer, call: Multicast, effects: list[Any]) -> None:
-        refused = any(type(effect) is Upcall and type(effect.payload) is Busy for effect in effects)
+        refused = any(type(effect) is Upcall and effect.payload == Busy(call.message) for effect in effects)
         kind = evidence.BUSY if refused else evidence.GENERATE
         message, service = str(call.message), call.service.value
         self._record(kind, layer, message=message, service=service, digest=_digest(call.payload))
@@ -386,9 +406,9 @@ class Router:
         )
 
     def _configured(self, layer: Layer, upcall: RegularConf | TransitionalConf) -> None:
-        self.conf = str(upcall.conf.conf_id)
+        self.conf = layer.conf = str(upcall.conf.conf_id)
         kind = evidence.REGULAR if type(upcall) is RegularConf else evidence.TRANSITIONAL
-        self._record(kind, layer, members=" ".join(upcall.conf.members))
+        self._record(kind, layer, members=" ".join(in_order(upcall.conf.members)))
 
     def _record(
         self,
@@ -416,7 +436,7 @@ class Router:
             self._now,
             kind,
             name,
-            self.conf,
+            self.conf if layer is None else layer.conf,
             message,
             service,
             colour,
@@ -448,6 +468,8 @@ _CARRY_OUT: dict[type[Any], Callable[[Router, int, Any], None]] = {
     Ignored: Router._ignored,
     Halt: Router._halted,
 }
+
+_CONFIGURATIONS = frozenset({RegularConf, TransitionalConf})
 
 _AT_THE_PORT: dict[type[Any], Callable[[Router, Layer, Any], None]] = {
     Sent: Router._sent,

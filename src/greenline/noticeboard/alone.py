@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect
+from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
 from greenline.kernel.ports import Multicast
 from greenline.noticeboard.board import Board, answer, on_durable, on_notice, post
@@ -20,6 +20,8 @@ class Alone:
 
     def handle(self, now: float, event: Event, out: list[Effect]) -> ToExchanging | None:
         match event:
+            case Received(_, sender) if sender == self.board.me:
+                out.append(Ignored("from somebody who uses my name"))
             case Received(Summary() as summary, sender):
                 company = Company()
                 company.hears(sender, summary, now)

@@ -75,7 +75,9 @@ def post(board: Board, call: Multicast, out: list[Effect]) -> None:
 def on_notice(board: Board, notice: Notice, out: list[Effect]) -> None:
     """Take a notice that is the next of its chapter."""
     held = board.count(notice.chapter)
-    if notice.number <= held:
+    if notice.author == board.me and notice.life >= board.life:
+        out.append(Ignored("said to be mine, but I have not written it"))
+    elif notice.number <= held:
         out.append(Ignored("already on the board"))
     elif notice.number > held + 1:
         out.append(Ignored("a notice before it is missing"))  # our next summary asks for what lies between

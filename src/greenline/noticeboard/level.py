@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect, SetTimer
+from greenline.kernel.effects import Effect, Ignored, SetTimer
 from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
 from greenline.kernel.ports import Multicast
 from greenline.noticeboard.board import Board, answer, on_durable, on_notice, post
@@ -21,6 +21,8 @@ class Level:
 
     def handle(self, now: float, event: Event, out: list[Effect]) -> ToExchanging | ToAlone | None:
         match event:
+            case Received(_, sender) if sender == self.board.me:
+                out.append(Ignored("from somebody who uses my name"))
             case Received(Summary() as summary, sender):
                 self.company.hears(sender, summary, now)
                 if summary != self.board.summary():

@@ -6,12 +6,16 @@ two notices after a restart, since each life counts from 1.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
-from greenline.kernel.identities import MessageId, ProcId
+from greenline.kernel.identities import NAME, MessageId, ProcId
 from greenline.kernel.ports import Service
+
+Name = Annotated[ProcId, msgspec.Meta(pattern=NAME)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+"""What does not fit these is no message: it is dropped and counted before any phase sees it."""
 
 
 class Chapter(NamedTuple):
@@ -24,9 +28,9 @@ class Chapter(NamedTuple):
 class Notice(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """A notice, on the wire and on disk."""
 
-    author: ProcId
-    life: int
-    number: int
+    author: Name
+    life: Count
+    number: Count
     service: Service
     text: bytes
 
@@ -42,7 +46,7 @@ class Notice(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
 class Summary(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """How many notices of each chapter the sender holds, without a gap, sorted."""
 
-    held: tuple[tuple[ProcId, int, int], ...]
+    held: tuple[tuple[Name, Count, Count], ...]
 
 
 Message = Notice | Summary

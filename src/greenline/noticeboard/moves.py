@@ -20,6 +20,3 @@ class ToExchanging:
 @dataclass(frozen=True, slots=True)
 class ToLevel:
     company: Company
-
-
-Move = ToAlone | ToExchanging | ToLevel

@@ -55,7 +55,7 @@ class _Conversation:
         self._hidden: set[str] = set()
         self._said: list[tuple[str, str]] = []
         self._rows_told = 0
-        self._phases: dict[str, str] = {}
+        self._phases: dict[tuple[str, str | None], str] = {}
 
     def carry_out(self, command: str) -> list[str]:
         for pattern, do in _COMMANDS:
@@ -102,11 +102,11 @@ class _Conversation:
 
     def _words(self, row: Row) -> str:
         if row.kind == evidence.PHASE:
-            before = self._phases.get(row.process)
-            self._phases[row.process] = row.detail or ""
+            before = self._phases.get((row.process, row.layer))
+            self._phases[row.process, row.layer] = row.detail or ""
             return f"{before} -> {row.detail}" if before else f"begins as {row.detail}"
         if row.kind == evidence.START:
-            self._phases.pop(row.process, None)
+            self._phases = {key: phase for key, phase in self._phases.items() if key[0] != row.process}
         (line,) = tell([row], everything=True)
         return line.text
 

@@ -23,52 +23,52 @@ class Disk:
         self.slowness = 1.0
         self.full_for = 0
         """How many causes keep it full."""
-        self.fails = False
-        """The next forced write fails."""
+        self.failures: list[object] = []
+        """What makes a forced write fail, each the next one."""
         self._agenda = agenda
         self._chance = chance
         self._frames: list[bytes] = []
         self._durable = 0
-        self._torn = b""
         self._life = 0
 
     def contents(self) -> bytes:
         """What a process that starts now finds."""
-        return b"".join(self._frames) + self._torn
+        return b"".join(self._frames)
+
+    def cut(self, at: int) -> None:
+        """Cut off what stands behind this byte."""
+        while len(self.contents()) > at:
+            self._frames.pop()
+        self._durable = min(self._durable, len(self._frames))
 
     def write(self, frame: bytes) -> None:
         if self.full_for:
             raise DiskError("no space left")
         self._frames.append(frame)
 
-    def force(self, done: Callable[..., None], failed: Callable[..., None], *args: object) -> None:
+    def force(self, done: Callable[[], None], failed: Callable[[], None]) -> None:
         """Make durable what was written by now; one of the two is called when it is known."""
-        if self.fails or self.full_for:
-            self.fails = False
-            self._agenda.after(self._duration(), failed, *args)
+        duration = self._chance.uniform(*FORCE_S) * self.slowness
+        if self.full_for or self.failures:
+            if self.failures:
+                self.failures.pop(0)
+            self._agenda.after(duration, self._over, self._life, self._durable, failed)
         else:
-            self._agenda.after(self._duration(), self._forced, self._life, len(self._frames), done, args)
+            self._agenda.after(duration, self._over, self._life, len(self._frames), done)
 
     def crash(self, keep: float, tear: bool) -> None:
         """Lose a suffix of what was not forced: `keep` is the part of it that survives, a torn record after it."""
         unforced = len(self._frames) - self._durable
         kept = self._durable + round(keep * unforced)
+        torn: list[bytes] = []
         if tear and kept < len(self._frames):
             whole = self._frames[kept]
-            self._torn = whole[: max(1, int(len(whole) * self._chance.random()))]
-        del self._frames[kept:]
-        self._durable = kept
+            torn = [whole[: max(1, int(len(whole) * self._chance.random()))]]
+        self._frames[kept:] = torn
+        self._durable = len(self._frames)  # what is on the disk after a crash is there to stay
         self._life += 1
 
-    def reopen(self) -> None:
-        """A process starts: it has read what was there and cut off the torn end."""
-        self._torn = b""
-        self._durable = len(self._frames)
-
-    def _forced(self, life: int, upto: int, done: Callable[..., None], args: tuple[object, ...]) -> None:
+    def _over(self, life: int, durable: int, tell: Callable[[], None]) -> None:
         if life == self._life:
-            self._durable = max(self._durable, upto)
-            done(*args)
-
-    def _duration(self) -> float:
-        return self._chance.uniform(*FORCE_S) * self.slowness
+            self._durable = max(self._durable, durable)
+            tell()

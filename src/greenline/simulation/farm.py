@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -89,11 +89,11 @@ def leave_trace(stream: Path, runs: list[Run]) -> None:
     stream.unlink()
 
 
-def batches(plans: Iterable[Plan], trace: Path | None) -> Iterator[Batch]:
+def batches(plans: Iterable[Plan], trace: Path | None, size: int = BATCH) -> Iterator[Batch]:
     pending: list[Plan] = []
     for plan in plans:
         pending.append(plan)
-        if len(pending) == BATCH:
+        if len(pending) == size:
             yield _batch(pending, trace)
             pending = []
     if pending:
@@ -115,6 +115,7 @@ class Farm:
         self._context = get_context("spawn")
         self._connections: list[Connection] = []
         self._workers: list[SpawnProcess] = []
+        resource_tracker.ensure_running()  # it would unblock interrupts if it were started with the first worker
         try:
             with _interrupts_later():
                 for place in range(workers):
@@ -220,4 +221,7 @@ def _work(connection: Connection) -> None:
             answer: object = judging.reports(batch)
         except Exception as error:  # noqa: BLE001 - it is the farm's to tell
             answer = WorkerFailed(f"{type(error).__name__}: {error}")
-        connection.send(answer)
+        try:
+            connection.send(answer)
+        except OSError:
+            return  # the farm is gone

@@ -7,7 +7,7 @@ any fault wants it so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import msgspec
 
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 Sides = tuple[tuple[ProcId, ...], ...]
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    at: float
-    until: float
+Time = Annotated[float, msgspec.Meta(ge=0)]
+"""Virtual seconds. What a plan says is checked when it is read: nobody can be paused into the past."""
+Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    at: Time
+    until: Time
 
     kind = "fault"
     """What `--only` calls it, and what it is counted as."""
@@ -54,7 +59,7 @@ class Weather(Fault, frozen=True):
     """Every packet, wherever it goes, is lost, duplicated or overtaken at this rate."""
 
     what: Literal["loss", "duplication", "reordering"]
-    rate: float
+    rate: Part
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -146,7 +151,7 @@ class Spike(Fault, frozen=True):
     """Packets between these take longer for a while."""
 
     between: tuple[ProcId, ...]
-    delay: float
+    delay: Time
 
     kind = "spike"
 
@@ -184,8 +189,8 @@ class _OfOne(Fault, frozen=True):
 class Crash(_OfOne, frozen=True):
     """The process dies before its next order but `orders`, and starts again at `until`."""
 
-    orders: int = 0
-    keep: float = 0.0
+    orders: Annotated[int, msgspec.Meta(ge=0)] = 0
+    keep: Part = 0.0
     tear: bool = False
 
     kind = "crash"
@@ -206,15 +211,14 @@ class Crash(_OfOne, frozen=True):
         process = world[self.process]
         process.wanted_down += 1
         if self.orders and process.is_up:
-            process.fuse = self.orders
-            process.on_burnt_out = lambda: process.crash(self.keep, self.tear)
+            process.fuses[id(self)] = self.orders, lambda: process.crash(self.keep, self.tear)
         else:
             process.crash(self.keep, self.tear)
 
     def end(self, world: World) -> None:
         process = world[self.process]
         process.wanted_down -= 1
-        process.fuse = None
+        process.fuses.pop(id(self), None)
         process.start_if_wanted()
 
 
@@ -237,8 +241,8 @@ class Pause(_OfOne, frozen=True):
 class SlowReceiver(_OfOne, frozen=True):
     """Each packet takes this long to take in, and few fit the buffer."""
 
-    service: float
-    buffer: int
+    service: Time
+    buffer: Annotated[int, msgspec.Meta(ge=1)]
 
     kind = "slow-receiver"
 
@@ -246,14 +250,22 @@ class SlowReceiver(_OfOne, frozen=True):
         return f"{self.process} takes {self.service * 1000:.0f} ms a packet and keeps {self.buffer}"
 
     def begin(self, world: World) -> None:
-        world[self.process].receive_at(self.service, self.buffer)
+        self._combine(world)
 
     def end(self, world: World) -> None:
-        world[self.process].receive_at_full_speed()
+        self._combine(world)
+
+    def _combine(self, world: World) -> None:
+        at_work = [each for each in world.active if isinstance(each, SlowReceiver) and each.process == self.process]
+        if at_work:
+            slowest, smallest = max(each.service for each in at_work), min(each.buffer for each in at_work)
+            world[self.process].receive_at(slowest, smallest)
+        else:
+            world[self.process].receive_at_full_speed()
 
 
 class SlowDisk(_OfOne, frozen=True):
-    factor: float
+    factor: Annotated[float, msgspec.Meta(ge=1, le=1e6)]
 
     kind = "disk-slow"
 
@@ -292,10 +304,11 @@ class FailingDisk(_OfOne, frozen=True):
         return f"the next forced write of {self.process} fails"
 
     def begin(self, world: World) -> None:
-        world[self.process].disk.fails = True
+        world[self.process].disk.failures.append(self)
 
     def end(self, world: World) -> None:
-        world[self.process].disk.fails = False
+        failures = world[self.process].disk.failures
+        failures[:] = [each for each in failures if each is not self]
         world[self.process].start_if_wanted()
 
 
@@ -303,7 +316,7 @@ class Skew(_OfOne, frozen=True):
     """The process's clock is off by `offset` seconds and runs at `rate`."""
 
     offset: float
-    rate: float
+    rate: Annotated[float, msgspec.Meta(gt=0)]
 
     kind = "skew"
 
@@ -323,8 +336,8 @@ class Ambush(Fault, frozen=True):
     The fault inside counts its times from there. If nothing changes within `patience`, the bait provokes a change.
     """
 
-    delay: float
-    patience: float
+    delay: Time
+    patience: Time
     bait: Partition
     fault: Crash | Partition
 
@@ -386,8 +399,8 @@ Schedule = tuple[AnyFault, ...]
 
 def flapping(sides: Sides, at: float, until: float, period: float) -> Schedule:
     """A partition that comes and goes: cut for half of each period."""
-    cuts = int((until - at) / period)
-    return tuple(Partition(at=at + n * period, until=at + (n + 0.5) * period, sides=sides) for n in range(max(1, cuts)))
+    cuts = max(1, round((until - at) / period))
+    return tuple(Partition(at=at + n * period, until=at + (n + 0.5) * period, sides=sides) for n in range(cuts))
 
 
 KINDS = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -27,11 +28,22 @@ class Latency(msgspec.Struct, frozen=True):
     `heavy` is Pareto's: most packets are quick and a few are very late.
     """
 
-    kind: str = "exponential"
-    floor_s: float = 0.0005
-    spread_s: float = 0.0005
+    kind: Literal["constant", "uniform", "exponential", "heavy"] = "exponential"
+    floor_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0005
+    spread_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0005
+    unevenness: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Sites are not all alike: two of them are up to so many times farther apart than the nearest."""
+
+    def between(self, a: ProcId, b: ProcId, seed: str) -> Latency:
+        """The latency of one link; the same in both directions."""
+        if not self.unevenness:
+            return self
+        near, far = sorted((a, b))
+        factor = 1 + self.unevenness * Random(f"{seed}/distance/{near}/{far}").random()
+        return msgspec.structs.replace(self, floor_s=self.floor_s * factor)
 
     def draw(self, chance: Random) -> float:
+        """How long one packet takes."""
         match self.kind:
             case "constant":
                 return self.floor_s
@@ -41,20 +53,19 @@ class Latency(msgspec.Struct, frozen=True):
                 return self.floor_s + chance.expovariate(1.0) * self.spread_s
             case "heavy":
                 return self.floor_s + self.spread_s * min(chance.paretovariate(1.5) - 1.0, 100.0)
-            case other:
-                raise ValueError(f"no latency distribution is called {other!r}: constant, uniform, exponential, heavy")
 
 
 class Link:
     """One direction between two processes, as it is now."""
 
-    __slots__ = ("chance", "cuts", "delays", "latency")
+    __slots__ = ("chance", "cuts", "delays", "last_arrival", "latency")
 
     def __init__(self, latency: Latency, chance: Random) -> None:
         self.latency = latency
         self.chance = chance
         self.cuts = 0
         self.delays = 0.0
+        self.last_arrival = 0.0
 
 
 class Network:
@@ -73,10 +84,15 @@ class Network:
         self.duplication = 0.0
         self.reordering = 0.0
         self._arrive = arrive
-        self.links = {(a, b): Link(latency, Random(f"{seed}/link/{a}/{b}")) for a in names for b in names if a != b}
+        self.links = {
+            (a, b): Link(latency.between(a, b, seed), Random(f"{seed}/link/{a}/{b}"))
+            for a in names
+            for b in names
+            if a != b
+        }
 
     def transmit(self, sender: ProcId, to: Iterable[ProcId], frame: bytes) -> None:
-        after = self.agenda.after
+        at = self.agenda.at
         counts = self.counts
         for receiver in to:
             link = self.links.get((sender, receiver))
@@ -91,17 +107,19 @@ class Network:
             if self.loss and chance.random() < self.loss:
                 counts["lost"] += 1
                 continue
-            after(self._travel(link), self._land, sender, receiver, frame)
+            at(self._arrival(link), self._land, sender, receiver, frame)
             if self.duplication and chance.random() < self.duplication:
                 counts["duplicated"] += 1
-                after(self._travel(link), self._land, sender, receiver, frame)
+                at(self._arrival(link), self._land, sender, receiver, frame)
 
-    def _travel(self, link: Link) -> float:
-        time = link.latency.draw(link.chance) + link.delays
+    def _arrival(self, link: Link) -> float:
+        """When a packet that leaves now arrives: not before the one that left before it, unless it is reordered."""
+        arrival = self.agenda.now + link.latency.draw(link.chance) + link.delays
         if self.reordering and link.chance.random() < self.reordering:
             self.counts["reordered"] += 1
-            time += link.chance.random() * REORDERED_BY_S
-        return time
+            return arrival + link.chance.random() * REORDERED_BY_S
+        link.last_arrival = max(link.last_arrival, arrival)
+        return link.last_arrival
 
     def _land(self, sender: ProcId, receiver: ProcId, frame: bytes) -> None:
         if self.links[sender, receiver].cuts:

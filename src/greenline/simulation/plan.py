@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Annotated, Literal
 
 import msgspec
 
-from greenline.kernel.identities import ProcId
+from greenline.kernel.identities import NAME, ProcId
 from greenline.kernel.ports import Service
-from greenline.simulation.faults import Schedule
+from greenline.simulation.faults import Schedule, Time
 from greenline.simulation.network import Latency
 from greenline.simulation.profiles import draw_schedule
 from greenline.simulation.subjects import Subject
 
+LEAST_BOUND = 3000
+STEPS_A_LINK = 120
+"""Everybody talks to everybody, so the bound on the steps of a run grows with the links: 3,000 for five processes."""
+FLOOD = 60
 NAMES = "pqrstuvwxyzabcdefghijklmno"
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An application asks its process to multicast; one that is down or paused is not asked."""
 
-    at: float
+    at: Time
     process: ProcId
     text: str
     service: Service
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     core: str
     seed: int
-    names: tuple[ProcId, ...]
+    names: tuple[Annotated[ProcId, msgspec.Meta(pattern=NAME)], ...]
     profile: str = "calm"
     only: tuple[str, ...] = ()
     mutant: str | None = None
-    horizon: float = 4.0
+    horizon: Time = 4.0
     """Virtual seconds until the network heals, at the latest."""
-    most_steps: int = 3000
-    """Core steps until it heals, at the latest."""
+    most_steps: Annotated[int, msgspec.Meta(ge=0)] = LEAST_BOUND
+    """Inputs to processes until it heals, at the latest."""
     latency: Latency = Latency()
     schedule: Schedule = ()
     requests: tuple[Request, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("two of its processes have one name")
 
     @property
     def run(self) -> str:
@@ -68,8 +77,15 @@ def draw_plan(
     """The plan that a seed stands for: every choice comes from it."""
     names = names_for(nodes)
     chance = Random(f"{subject.name}/{profile}/{','.join(only)}/{nodes}/{seed}")
-    kind = "exponential" if profile == "calm" else chance.choice(("uniform", "exponential", "heavy"))
-    latency = Latency(kind, 0.0005, 0.0005 if profile == "calm" else chance.uniform(0.0002, 0.004))
+    kinds: tuple[Literal["uniform", "exponential", "heavy"], ...] = ("uniform", "exponential", "heavy")
+    kind = "exponential" if profile == "calm" else chance.choice(kinds)
+    is_calm = profile == "calm"
+    latency = Latency(
+        kind,
+        floor_s=0.0005,
+        spread_s=0.0005 if is_calm else chance.uniform(0.0002, 0.004),
+        unevenness=0.0 if is_calm else chance.choice((0.0, chance.uniform(1, 20))),
+    )
     return Plan(
         core=subject.name,
         seed=seed,
@@ -78,6 +94,7 @@ def draw_plan(
         only=only,
         mutant=mutant,
         horizon=subject.horizon,
+        most_steps=max(LEAST_BOUND, STEPS_A_LINK * nodes * nodes),
         latency=latency,
         schedule=draw_schedule(profile, chance, names, subject.horizon, only),
         requests=draw_requests(chance, names, subject.horizon, subject.services),
@@ -87,12 +104,14 @@ def draw_plan(
 def draw_requests(
     chance: Random, names: tuple[ProcId, ...], seconds: float, services: tuple[Service, ...]
 ) -> tuple[Request, ...]:
-    """A few dozen messages at random times, some in bursts, all different."""
+    """A few dozen messages at random times, some in bursts, all different; in some runs more than a port takes."""
     requests: list[Request] = []
-    for _ in range(chance.randint(10, 25)):
+    flood = chance.randrange(0, 60)
+    for number in range(chance.randint(10, 25)):
         at = chance.uniform(0.0, seconds)
         process = chance.choice(names)
-        for _ in range(chance.choice((1, 1, 1, chance.randint(2, 12)))):
+        burst = FLOOD if number == flood else chance.choice((1, 1, 1, chance.randint(2, 12)))
+        for _ in range(burst):
             text = f"m{len(requests) + 1}"
             requests.append(Request(at, process, text, chance.choice(services)))
     return tuple(sorted(requests, key=lambda request: request.at))

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
+from random import Random
 
 import msgspec
 
@@ -46,6 +47,8 @@ def prepare(plan: Plan) -> World:
     subject = SUBJECTS[plan.core]
     seed = f"{plan.core}/{plan.seed}"
     world = World(plan.names, seed, subject.build_for(plan.mutant), latency=plan.latency, unsettled=subject.unsettled)
+    if subject.medium is not None:
+        subject.medium(world, Random(f"{seed}/medium"))
     world.schedule(plan.schedule)  # first: a clock is skewed before its process starts
     for place, name in enumerate(plan.names):
         world.agenda.at(FIRST_STARTS_S * place, world[name].start_if_wanted)
@@ -67,11 +70,16 @@ def play(plan: Plan, with_packets: bool = False) -> Run:
     deadline = agenda.now + subject.patience
     most_steps = world.steps + STEPS_AFTER_HEALING * plan.most_steps
     is_quiet = world.run_until_quiet(subject.quiet_for, deadline, most_steps)
-    end = End.QUIET if is_quiet else End.STUCK
+    waiting = [process.name for process in world.processes.values() if process.app.waiting]
+    end = End.QUIET if is_quiet and not waiting else End.STUCK
     detail = f"nothing has changed for {subject.quiet_for:g} s" if is_quiet else "still changing, long after healing"
-    world.note(evidence.QUIET if is_quiet else evidence.STUCK, detail, digest=f"{world.digest:08x}")
+    if waiting:
+        detail = f"the port of {' '.join(waiting)} was busy and never became ready"
+    world.note(evidence.QUIET if end is End.QUIET else evidence.STUCK, detail, digest=f"{world.digest:08x}")
     counts = world.counts + world.network.counts
     counts["steps"] = world.steps
+    if subject.coverage is not None:
+        counts += subject.coverage(world.rows)
     return Run(plan, world.rows, end, counts)
 
 

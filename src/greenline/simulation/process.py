@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crc32c import crc32c
 
 from greenline.kernel.identities import MessageId, ProcId
-from greenline.kernel.orders import Arm, Ask, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, Service
 from greenline.kernel.router import Router, Running
 from greenline.simulation.disk import Disk, DiskError
@@ -49,9 +49,10 @@ class Process:
         self.lives = 0
         self.clock_offset = 0.0
         self.clock_rate = 1.0
-        self.fuse: int | None = None
-        """Orders to carry out until it crashes; None: no crash is planned."""
-        self.on_burnt_out: Callable[[], None] = self.crash
+        self.fuses: dict[int, tuple[int, Callable[[], None]]] = {}
+        """Crashes that are planned: how many orders each lets pass, and what it does then."""
+        self.working = 0
+        """What it waits for outside: forced writes and answers."""
         self.wanted_down = 0
         """How many faults want it down at the moment."""
         self._world = world
@@ -82,12 +83,10 @@ class Process:
         self.lives += 1
         self.app = Application()
         self.router = self._world.build(self.name, self.lives)
-        log = self.disk.contents()
-        self.disk.reopen()
-        self.perform(self.router.boot(self.clock(), log))
+        self.perform(self.router.boot(self.clock(), self.disk.contents()))
 
     def start_if_wanted(self) -> None:
-        if self.router is None and not self.wanted_down:
+        if self.router is None and not self.wanted_down and not self._world.is_healing:
             self.start()
 
     def crash(self, keep: float = 0.0, tear: bool = False) -> None:
@@ -100,7 +99,8 @@ class Process:
     def _go_down(self, keep: float, tear: bool) -> None:
         self.disk.crash(keep, tear)
         self.router = None
-        self.fuse = None
+        self.fuses.clear()
+        self.working = 0
         self._inbox.clear()
         self._deferred.clear()
         self._is_serving = False
@@ -171,6 +171,10 @@ class Process:
             return
         self.perform(getattr(self.router, method)(self.clock(), *args))
 
+    def answer(self, layer: int, call: int, result: Any) -> None:
+        """A port outside answers, now."""
+        self._come_back(self.lives, "answered", (layer, call, result))
+
     def multicast(self, payload: bytes, service: Service) -> bool:
         """The application generates a message; False if it could not be asked, as it is down or paused."""
         router = self.router
@@ -208,13 +212,19 @@ class Process:
             if kind is Record:
                 world.add_row(order.row)  # type: ignore[union-attr]
                 continue
-            if self.fuse is not None:
-                if not self.fuse:
-                    self.on_burnt_out()
-                    return
-                self.fuse -= 1
+            if self.fuses and self._has_burnt_out():
+                return
             if not _PERFORM[kind](self, order):
                 return
+
+    def _has_burnt_out(self) -> bool:
+        """One more order is due: does a planned crash come before it?"""
+        for cause, (left, crash) in self.fuses.items():
+            if not left:
+                crash()
+                return True
+            self.fuses[cause] = left - 1, crash
+        return False
 
     def _transmit(self, order: Transmit) -> bool:
         world = self._world
@@ -225,7 +235,12 @@ class Process:
         return True
 
     def _arm(self, order: Arm) -> bool:
-        self._later(order.after / self.clock_rate, "fire", order.layer, order.timer, order.generation)
+        args = (order.layer, order.timer, order.generation)
+        self._world.agenda.after(order.after / self.clock_rate, self._come_back, self.lives, "fire", args)
+        return True
+
+    def _cut(self, order: Cut) -> bool:
+        self.disk.cut(order.at)
         return True
 
     def _write(self, order: Write) -> bool:
@@ -233,30 +248,34 @@ class Process:
         try:
             self.disk.write(order.frame)
         except DiskError as error:
-            self._fail(self.lives, str(error))
+            self._come_back(self.lives, "disk_failed", (str(error),))
             return False
         return True
 
     def _force(self, order: Force) -> bool:
         self._world.counts["forced writes"] += 1
         life = self.lives
+        self.working += 1
         self.disk.force(
-            lambda: self._come_back(life, "forced", (order.number,)), lambda: self._fail(life, "a forced write failed")
+            lambda: self._finish(life, "forced", (order.number,)),
+            lambda: self._finish(life, "disk_failed", ("a forced write failed",)),
         )
         return True
 
-    def _fail(self, life: int, reason: str) -> None:
+    def _finish(self, life: int, method: str, args: tuple[Any, ...]) -> None:
+        """What it waited for outside is there."""
         if life == self.lives and self.router is not None:
-            self._world.counts["disk failures"] += 1
-            self.perform(self.router.disk_failed(self.clock(), reason))
+            self.working -= 1
+            self._come_back(life, method, args)
 
     def _ask(self, order: Ask) -> bool:
-        result, delay = self._world.ports[order.port](self.name, order.request)
-        self._later(delay, "answered", order.layer, order.call, result)
+        answer = self._world.ports[order.port](self.name, order)
+        if answer is not None:
+            result, delay = answer
+            self.working += 1
+            args = (order.layer, order.call, result)
+            self._world.agenda.after(delay, self._finish, self.lives, "answered", args)
         return True
-
-    def _later(self, delay: float, method: str, *args: Any) -> None:
-        self._world.agenda.after(delay, self._come_back, self.lives, method, args)
 
     def _tell(self, order: Tell) -> bool:
         self.app.told.append(order.payload)
@@ -265,15 +284,17 @@ class Process:
             self._world.agenda.after(0.0, self._try_again, self.lives)
         return True
 
-    def _stop(self, _: Stop) -> bool:
-        """The router has halted, and said why in the trace; a fault that ends, or healing, starts it again."""
-        self._go_down(keep=0.0, tear=False)
+    def _stop(self, order: Stop) -> bool:
+        """The router has halted; a fault that ends, or healing, starts it again."""
+        self._world.note_halt(self, order.reason)
+        self._go_down(keep=self._world.chance.choice((0.0, 1.0)), tear=False)  # a write that failed may be there
         return False
 
 
 _PERFORM: dict[type[Any], Callable[[Process, Any], bool]] = {
     Transmit: Process._transmit,
     Arm: Process._arm,
+    Cut: Process._cut,
     Write: Process._write,
     Force: Process._force,
     Ask: Process._ask,

@@ -86,8 +86,9 @@ class Draw:
         return (OneWay(at=at, until=until, senders=senders, receivers=receivers),)
 
     def flapping(self) -> Schedule:
-        at, until = self.span()
-        return flapping(self.two_sides(), at, until, self.chance.uniform(0.1, 0.4))
+        at, _ = self.span()
+        period, times = self.chance.uniform(0.1, 0.4), self.chance.randint(3, 6)
+        return flapping(self.two_sides(), at, at + period * times, period)
 
     def spike(self) -> Schedule:
         at, until = self.span()

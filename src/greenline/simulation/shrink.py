@@ -23,8 +23,19 @@ LEAST_HORIZON = 0.1
 RIGHT_AFTER_S = 0.0001
 
 
-def shrink(plan: Plan, fails: Fails) -> Plan:
-    """The shortest plan that was found; `fails(plan)` must hold."""
+def shrink(plan: Plan, fails: Fails, most_plays: int = 1000) -> Plan:
+    """The shortest plan that was found with so many plays; `fails(plan)` must hold."""
+    plays = 0
+
+    def still_fails(candidate: Plan) -> bool:
+        nonlocal plays
+        plays += 1
+        return plays <= most_plays and fails(candidate)
+
+    return _shrink(plan, still_fails)
+
+
+def _shrink(plan: Plan, fails: Fails) -> Plan:
     while True:
         before = plan
         plan = _fewer_processes(plan, fails)

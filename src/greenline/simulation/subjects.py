@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from random import Random
 
+from greenline.kernel.evidence import Row
 from greenline.kernel.ports import Service
 from greenline.kernel.router import Layer
 from greenline.noticeboard.core import Noticeboard
 from greenline.noticeboard.messages import Message, Notice
+from greenline.simulation.adversary import Adversary, Stub, cases
 from greenline.simulation.mutants import noticeboard as noticeboard_mutants
 from greenline.simulation.mutants.mutant import Mutant
-from greenline.simulation.world import Build
+from greenline.simulation.world import Build, World
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,10 @@ class Subject:
     patience: float
     """How long after healing a run may take to become quiet, before it counts as stuck."""
     mutants: dict[str, Mutant] = field(default_factory=dict)
+    medium: Callable[[World, Random], object] | None = None
+    """What sits in the world beside the processes."""
+    coverage: Callable[[Sequence[Row]], Counter[str]] | None = None
+    """What else is counted, from the trace of a run."""
 
     def build_for(self, mutant: str | None) -> Build:
         return self.build if mutant is None else self.mutants[mutant].spoil(self.build)
@@ -52,4 +61,23 @@ NOTICEBOARD = Subject(
     mutants=noticeboard_mutants.MUTANTS,
 )
 
-SUBJECTS: dict[str, Subject] = {NOTICEBOARD.name: NOTICEBOARD}
+
+def _stub(*_: object) -> list[Layer]:
+    return [Layer("adversary", 1, Stub(), None, None)]
+
+
+ADVERSARY = Subject(
+    name="adversary",
+    summary="every execution that Extended Virtual Synchrony allows, in the nastiest legal ways",
+    build=_stub,
+    rules=("run", "evs"),
+    services=(Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE),
+    unsettled=frozenset(),
+    horizon=4.0,
+    quiet_for=1.0,
+    patience=60.0,
+    medium=Adversary,
+    coverage=cases,
+)
+
+SUBJECTS: dict[str, Subject] = {subject.name: subject for subject in (NOTICEBOARD, ADVERSARY)}

@@ -10,6 +10,7 @@ from typing import Any
 from greenline.kernel import evidence
 from greenline.kernel.evidence import WORLD, Row
 from greenline.kernel.identities import ProcId
+from greenline.kernel.orders import Ask
 from greenline.kernel.router import Layer, Router
 from greenline.simulation.agenda import Agenda
 from greenline.simulation.disk import Disk
@@ -19,8 +20,11 @@ from greenline.simulation.process import Process
 
 Build = Callable[[ProcId, tuple[ProcId, ...], Random], Sequence[Layer]]
 """Makes the cores of one process, the topmost first: its name, everybody's names, and its chance."""
-Port = Callable[[ProcId, Any], tuple[Any, float]]
-"""Answers a `Call`: the result, and the seconds that it takes."""
+Port = Callable[[ProcId, Ask], tuple[Any, float] | None]
+"""Answers a `Call`: the result and the seconds that it takes; or later, through `Process.answer`."""
+
+RESTART_S = 0.05
+"""How soon after healing a node that has halted is started again."""
 
 _CHANGES = evidence.EVIDENCE | {evidence.PHASE}
 _DEATHS = frozenset({evidence.CRASH, evidence.HALT})
@@ -52,10 +56,12 @@ class World:
         self.watch_packets: Callable[[ProcId, tuple[ProcId, ...], bytes], None] | None = None
         self.ambushes: list[Callable[[], None]] = []
         """What waits for some core to enter an unsettled phase."""
-        self._phases: dict[ProcId, str | None] = {}
+        self._phases: dict[tuple[ProcId, str | None], str | None] = {}
         self.active: list[AnyFault] = []
         """The faults at work."""
         self.is_healed = False
+        self.is_healing = False
+        self.chance = Random(f"{seed}/world")
         self._seed = seed
         self._build = build
         self._unsettled = unsettled
@@ -68,6 +74,11 @@ class World:
 
     def __getitem__(self, name: ProcId) -> Process:
         return self.processes[name]
+
+    @property
+    def is_working(self) -> bool:
+        """Does some process wait for its disk, or for a port outside?"""
+        return any(process.working for process in self.processes.values())
 
     @property
     def is_unsettled(self) -> bool:
@@ -86,7 +97,7 @@ class World:
     def run_until_quiet(self, quiet_for: float, deadline: float, most_steps: int) -> bool:
         """Until nothing has changed for so long; False if something still does at the deadline."""
         agenda = self.agenda
-        while (due := agenda.next_time()) is not None and due <= self.last_change + quiet_for:
+        while (due := agenda.next_time()) is not None and (due <= self.last_change + quiet_for or self.is_working):
             if due > deadline or self.steps > most_steps:
                 return False
             agenda.step()
@@ -117,9 +128,10 @@ class World:
 
     def heal(self) -> None:
         """All faults end, whoever is down starts, and none comes after."""
-        self.is_healed = True
+        self.is_healed = self.is_healing = True
         while self.active:
             self.end(self.active[-1])
+        self.is_healing = False  # nobody starts before the last fault is over
         self.note(evidence.FAULT, "the network heals, and everybody is up")
         for process in self.processes.values():
             process.start_if_wanted()
@@ -138,13 +150,13 @@ class World:
             self.last_change = self.agenda.now
             self.counts[kind] += 1
             if kind == evidence.PHASE:
-                self._phases[row.process] = row.detail
+                self._phases[row.process, row.layer] = row.detail
                 if row.detail in self._unsettled and self.ambushes:
                     waiting, self.ambushes = self.ambushes, []
                     for lie_in_wait in waiting:
                         lie_in_wait()
             elif kind in _DEATHS:
-                self._phases.pop(row.process, None)
+                self._phases = {key: phase for key, phase in self._phases.items() if key[0] != row.process}
 
     def note(self, kind: str, detail: str, digest: str | None = None) -> None:
         """What befalls the run as a whole."""
@@ -162,3 +174,12 @@ class World:
             return
         conf = process.router.conf
         self.add_row(Row(process.name, incarnation, index, process.clock(), evidence.CRASH, conf=conf))
+
+    def note_halt(self, process: Process, reason: str) -> None:
+        """The router has said it in the trace, unless the life never began. After healing it starts again by itself."""
+        assert process.router is not None
+        if self.is_healed and not reason.startswith(evidence.IMPOSSIBLE):
+            self.agenda.after(RESTART_S, process.start_if_wanted)
+        if (process.name, process.router.incarnation) not in self._next_index:
+            self.counts["halts while booting"] += 1
+            self.note(evidence.FAULT, f"{process.name} halted while it booted: {reason}")

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+from greenline.spec.certificate import certificate
+
+CERTIFIED = frozenset({"evs"})
+"""Folders whose rules verify a certificate of order."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,10 @@ class Rule:
     claim: str
     """What must hold, as the first comment of the file says it."""
     sql: str
+
+    @property
+    def folder(self) -> str:
+        return self.name.split("/")[0]
 
     @property
     def title(self) -> str:
@@ -45,9 +55,41 @@ def rules_in(folder: str) -> tuple[Rule, ...]:
     """The rules of one folder of the specification, in the order of their names."""
     place = resources.files("greenline.spec").joinpath(folder)
     if not place.is_dir():
-        raise ValueError(f"the specification has no folder {folder!r}")
+        folders = sorted(each.name for each in resources.files("greenline.spec").iterdir() if each.is_dir())
+        known = ", ".join(name for name in folders if not name.startswith("_"))
+        raise ValueError(f"the specification has no folder {folder!r}; it has {known}")
+    return tuple(_rule(f"{folder}/{name}", sql) for name, sql in _sql_files(place))
+
+
+def rules_named(names: Iterable[str]) -> list[Rule]:
+    """The rules of these names; a folder's name stands for all in it."""
+    found: dict[str, Rule] = {}
+    for name in names:
+        folder, slash, _ = name.partition("/")
+        matching = [rule for rule in rules_in(folder) if not slash or rule.name == name]
+        if not matching:
+            raise ValueError(f"the specification has no rule {name!r}; see its folder {folder!r}")
+        found.update((rule.name, rule) for rule in matching)
+    return list(found.values())
+
+
+def folders_for(trace: pa.Table) -> list[str]:
+    """The folders whose rules fit what a trace holds."""
+    layers = set(trace.column("layer").unique().to_pylist())
+    kinds = set(trace.column("kind").unique().to_pylist())
+    return ["run", *(["noticeboard"] if "noticeboard" in layers else []), *(["evs"] if "regular" in kinds else [])]
+
+
+@cache
+def tables_of(folder: str) -> tuple[tuple[str, str], ...]:
+    """The tables that the rules of a folder share, in the order in which they are made: name and query."""
+    place = resources.files("greenline.spec").joinpath(folder).joinpath("tables")
+    return tuple((name.split("_", 1)[1], sql) for name, sql in _sql_files(place)) if place.is_dir() else ()
+
+
+def _sql_files(place: Traversable) -> list[tuple[str, str]]:
     files = sorted((each for each in place.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name)
-    return tuple(_rule(f"{folder}/{each.name.removesuffix('.sql')}", each.read_text()) for each in files)
+    return [(each.name.removesuffix(".sql"), each.read_text()) for each in files]
 
 
 def _rule(name: str, sql: str) -> Rule:
@@ -58,16 +100,26 @@ def _rule(name: str, sql: str) -> Rule:
 class Judge:
     """Keeps a connection, so that judging a small trace costs its queries and no more."""
 
-    def __init__(self, folders: Iterable[str]) -> None:
-        self.rules = tuple(rule for folder in folders for rule in rules_in(folder))
-        self._connection = duckdb.connect(":memory:", config={"threads": "1"})
+    def __init__(self, folders: Iterable[str], threads: int = 1) -> None:
+        self._folders = tuple(folders)
+        self.rules = tuple(rule for folder in self._folders for rule in rules_in(folder))
+        self._connection = duckdb.connect(":memory:", config={"threads": str(threads)})
 
     def broken(self, trace: pa.Table) -> list[Broken]:
         """Every violation in the trace, rule by rule, each rule's in a fixed order."""
-        self._connection.register("trace", trace)
-        return [each for rule in self.rules for each in self._broken(rule)]
+        self.prepare(trace)
+        return [each for rule in self.rules for each in self.broken_by(rule)]
 
-    def _broken(self, rule: Rule) -> list[Broken]:
+    def prepare(self, trace: pa.Table) -> None:
+        """Make the tables that rules share."""
+        self._connection.register("trace", trace)
+        for folder in self._folders:
+            for name, sql in tables_of(folder):
+                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+            if folder in CERTIFIED:
+                self._connection.register("certificate", certificate(self._connection))
+
+    def broken_by(self, rule: Rule) -> list[Broken]:
         result = self._connection.execute(rule.sql)
         names = [column[0] for column in result.description or ()]
         rows = sorted(result.fetchall(), key=repr)

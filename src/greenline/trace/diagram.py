@@ -14,7 +14,7 @@ from html import escape
 from greenline.kernel import evidence
 from greenline.kernel.evidence import WORLD, Row
 
-COLUMN, LANE, LEFT, TOP = 15, 74, 90, 92
+COLUMN, LANE, LEFT, RIGHT, TOP = 15, 74, 90, 200, 92
 DRAWN = (evidence.EVIDENCE | {evidence.PHASE, evidence.FAULT}) - {evidence.SEND}
 STYLE = """
 text { font: 11px system-ui, sans-serif; fill: #222 } .name { font-weight: 600; font-size: 14px }
@@ -28,7 +28,7 @@ def draw(run: str, rows: Sequence[Row]) -> str:
     """The diagram of one run, as SVG."""
     events = [row for row in rows if row.kind in DRAWN]
     lanes = {name: place for place, name in enumerate(sorted({row.process for row in events} - {WORLD}))}
-    width = LEFT + COLUMN * (len(events) + 2)
+    width = LEFT + COLUMN * (len(events) + 2) + RIGHT
     height = TOP + LANE * len(lanes) + 24
     body = [*_bands(events, lanes), *_faults(events, height), *_arrows(events, lanes), *_marks(events, lanes)]
     names = [f'<text class="name" x="14" y="{_y(lanes, name) + 5}">{escape(name)}</text>' for name in lanes]
@@ -164,9 +164,12 @@ def _marks(events: Sequence[Row], lanes: dict[str, int]) -> list[str]:
         label = ""
         if row.kind in (evidence.GENERATE, evidence.DELIVER):
             rise = 30 if column % 2 else 40
-            number = (row.message or "").split(":", 1)
-            label = (
-                f'<text class="small" x="{x - 6}" y="{y + rise}">{escape(number[0] + number[-1].split(":")[-1])}</text>'
-            )
+            label = f'<text class="small" x="{x - 6}" y="{y + rise}">{escape(_label(row.message or ""))}</text>'
         drawn.append(f"<g><title>{about}</title>{mark}{label}</g>")
     return drawn
+
+
+def _label(message: str) -> str:
+    """Short, for under a mark: p1 for p:1:1, and p2.1 for the first of p's second life."""
+    sender, life, number = [*message.split(":"), "", ""][:3]
+    return f"{sender}{number}" if life == "1" else f"{sender}{life}.{number}"

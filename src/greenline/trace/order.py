@@ -10,22 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from greenline.kernel.evidence import DELIVER, GENERATE, Row
 from greenline.trace.stream import NotATrace
-from greenline.trace.tables import load_file, trace_files
+from greenline.trace.tables import Report, load_file, nobody, trace_files
 
 
-def runs_at(place: Path) -> list[str]:
+def runs_at(place: Path, report: Report = nobody) -> list[str]:
     """The runs that have rows at this place, in the order in which they are found."""
     found: dict[str, None] = {}
     for path in trace_files(place):
-        found |= dict.fromkeys(load_file(path).column("run").to_pylist())
+        found |= dict.fromkeys(load_file(path, report).column("run").to_pylist())
     return list(found)
 
 
-def told(place: Path, run: str | None = None) -> tuple[str, list[Row]]:
+def told(place: Path, run: str | None = None, report: Report = nobody) -> tuple[str, list[Row]]:
     """One run at this place as a line of events. The run may be left out where there is only one."""
-    runs = runs_at(place)
+    runs = runs_at(place, report)
     if not runs:
         raise NotATrace(f"{place} has no rows: its writer was killed before the first were flushed")
     if run is None and len(runs) > 1:
@@ -38,8 +40,9 @@ def told(place: Path, run: str | None = None) -> tuple[str, list[Row]]:
 
 
 def _rows(path: Path, run: str) -> list[Row]:
-    rows = load_file(path).to_pylist()
-    return [Row(**{name: value for name, value in row.items() if name != "run"}) for row in rows if row["run"] == run]
+    table = load_file(path)
+    mine = table.filter(pc.equal(table.column("run"), run)).drop_columns(["run"])
+    return [Row(**row) for row in mine.to_pylist()]
 
 
 def merge(writers: Iterable[Sequence[Row]]) -> list[Row]:

@@ -31,7 +31,7 @@ class Line:
 
 def tell(rows: Iterable[Row], everything: bool = False) -> Iterator[Line]:
     """The lines of a story. `number` counts all rows, so a line keeps its number however much is told."""
-    phases: dict[str, str] = {}
+    phases: dict[tuple[str, str | None], str] = {}
     pending: list[Row] = []
     first = 0
     for number, row in enumerate(rows):
@@ -55,17 +55,18 @@ def _belongs(row: Row, before: Row) -> bool:
     )
 
 
-def _line(number: int, rows: list[Row], phases: dict[str, str]) -> Line:
+def _line(number: int, rows: list[Row], phases: dict[tuple[str, str | None], str]) -> Line:
     row = rows[0]
     text = _words(rows, phases)
     if row.kind == evidence.PHASE:
-        phases[row.process] = row.detail or ""
+        phases[row.process, row.layer] = row.detail or ""
     elif row.kind in (evidence.START, evidence.CRASH, evidence.HALT):
-        phases.pop(row.process, None)
-    return Line(number, row.process, phases.get(row.process, ""), row.conf or "", text, tuple(rows))
+        for key in [key for key in phases if key[0] == row.process]:
+            del phases[key]
+    return Line(number, row.process, phases.get((row.process, row.layer), ""), row.conf or "", text, tuple(rows))
 
 
-def _words(rows: list[Row], phases: dict[str, str]) -> str:
+def _words(rows: list[Row], phases: dict[tuple[str, str | None], str]) -> str:
     row = rows[0]
     named = _named([each.message or "" for each in rows])
     service = f", {row.service}" if row.service else ""
@@ -89,12 +90,12 @@ def _words(rows: list[Row], phases: dict[str, str]) -> str:
         case evidence.HALT:
             return f"halts: {row.detail}"
         case evidence.PHASE:
-            before = phases.get(row.process)
+            before = phases.get((row.process, row.layer))
             return f"{before} -> {row.detail}" if before else f"begins as {row.detail}"
         case evidence.QUIET:
-            return f"quiet: {row.detail}"
+            return f"quiet: {row.detail}" if row.detail else "quiet"
         case evidence.STUCK:
-            return f"stuck: {row.detail}"
+            return f"stuck: {row.detail}" if row.detail else "stuck"
         case evidence.FAULT | evidence.PACKET:
             return row.detail or ""
         case _:

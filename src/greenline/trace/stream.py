@@ -50,9 +50,9 @@ class TraceWriter:
     def __init__(self, path: Path, run: str, block_rows: int = 1000) -> None:
         self.path = path
         self.run = run
-        self.rows_written = 0
         self._block_rows = block_rows
         self._pending: list[Row] = []
+        self._end = 0
         self._file: BinaryIO = path.open("xb", buffering=0)
         self._write(_HEADS.encode(Head(_FORMAT, VERSION)))
 
@@ -74,7 +74,6 @@ class TraceWriter:
         """Hand the pending rows to the operating system: from here on they survive kill -9."""
         if self._pending:
             self._write(_BLOCKS.encode(Block(self.run, self._pending)))
-            self.rows_written += len(self._pending)
             self._pending = []
 
     def close(self) -> None:
@@ -88,10 +87,16 @@ class TraceWriter:
         self.close()
 
     def _write(self, frame: bytes) -> None:
-        """All of it: an unbuffered write may take only a part."""
+        """All of it, or nothing: an unbuffered write may take only a part, and half a block would spoil the rest."""
         rest = memoryview(frame)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+            raise
+        self._end += len(frame)
 
 
 class TraceReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +15,15 @@ from greenline.trace.stream import SUFFIX, NotATrace, TraceReader
 PARQUET = ".parquet"
 ROW_GROUP = 100_000
 _FIELDS = COLUMNS[1:]
+_NEVER_EMPTY = ("run", "process", "incarnation", "local_index", "time", "kind")
+
+
+Report = Callable[[str], None]
+"""Hears of a trace whose end was cut off: it is read all the same."""
+
+
+def nobody(_: str) -> None:
+    """Does not want to hear of it."""
 
 
 def to_batch(run: str, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -30,44 +39,53 @@ def to_table(runs: Iterable[tuple[str, Sequence[Row]]]) -> pa.Table:
     return pa.Table.from_batches([to_batch(run, rows) for run, rows in runs], schema=SCHEMA)
 
 
-def to_parquet(stream: Path, parquet: Path | None = None) -> tuple[Path, int]:
+def to_parquet(stream: Path, report: Report = nobody) -> tuple[Path, int]:
     """Convert one stream, block by block, so that its size does not matter; returns the file and its rows."""
-    parquet = parquet or stream.with_suffix(PARQUET)
+    parquet = stream.with_suffix(PARQUET)
     unfinished = parquet.with_suffix(PARQUET + ".part")
     count = 0
-    with pq.ParquetWriter(unfinished, SCHEMA) as writer:
-        for table in _row_groups(_batches(stream)):
-            writer.write_table(table)
-            count += table.num_rows
-    unfinished.rename(parquet)
+    try:
+        with pq.ParquetWriter(unfinished, SCHEMA) as writer:
+            for table in _row_groups(_batches(stream, report)):
+                writer.write_table(table)
+                count += table.num_rows
+        unfinished.rename(parquet)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return parquet, count
 
 
-def load(place: Path) -> pa.Table:
+def load(place: Path, report: Report = nobody) -> pa.Table:
     """The trace in a file or a directory, from Parquet or, where it was not converted, from its streams."""
-    files = trace_files(place)
-    return pa.concat_tables([load_file(path) for path in files])
+    return pa.concat_tables([load_file(path, report) for path in trace_files(place)])
 
 
 def trace_files(place: Path) -> list[Path]:
-    """What to read at this place: every Parquet file, and every stream that has none beside it."""
+    """What to read at this place: every Parquet file, and every stream that has none, or an older one, beside it."""
     if not place.exists():
         raise NotATrace(f"{place} does not exist")
     if place.is_file():
         return [place]
-    found = sorted(place.rglob("*" + PARQUET))
-    found += sorted(path for path in place.rglob("*" + SUFFIX) if path.with_suffix(PARQUET) not in found)
+    streams = {path for path in place.rglob("*" + SUFFIX) if path.is_file() and _is_newer(path)}
+    parquets = {path for path in place.rglob("*" + PARQUET) if path.is_file()}
+    found = sorted(parquets - {stream.with_suffix(PARQUET) for stream in streams}) + sorted(streams)
     if not found:
         raise NotATrace(f"{place} holds no trace: no file in it ends in {SUFFIX} or {PARQUET}")
     return found
 
 
-def load_file(path: Path) -> pa.Table:
+def _is_newer(stream: Path) -> bool:
+    """Has it grown since it was converted, or never been?"""
+    parquet = stream.with_suffix(PARQUET)
+    return not parquet.exists() or stream.stat().st_mtime_ns > parquet.stat().st_mtime_ns
+
+
+def load_file(path: Path, report: Report = nobody) -> pa.Table:
     if path.suffix != PARQUET:
-        return pa.Table.from_batches(list(_batches(path)), schema=SCHEMA)
+        return pa.Table.from_batches(list(_batches(path, report)), schema=SCHEMA)
     try:
         table = pq.read_table(path)
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise NotATrace(f"{path} is no whole Parquet file: {reason}") from None
     version = (table.schema.metadata or {}).get(b"greenline.trace.version", b"none").decode(errors="replace")
@@ -75,12 +93,23 @@ def load_file(path: Path) -> pa.Table:
         raise NotATrace(f"{path} has trace schema version {version}; this Greenline reads version {VERSION}")
     if table.schema.names != SCHEMA.names:
         raise NotATrace(f"{path} does not have the columns of a trace")
-    return table.cast(SCHEMA)
+    if empty := [name for name in _NEVER_EMPTY if table.column(name).null_count]:
+        raise NotATrace(f"{path} has rows without {' or '.join(empty)}")
+    try:
+        return table.cast(SCHEMA)
+    except pa.ArrowException as error:
+        raise NotATrace(f"{path} has a column of another type: {error}") from None
 
 
-def _batches(stream: Path) -> Iterator[pa.RecordBatch]:
-    for block in TraceReader(stream):
-        yield to_batch(block.run, block.rows)
+def _batches(stream: Path, report: Report) -> Iterator[pa.RecordBatch]:
+    reader = TraceReader(stream)
+    for block in reader:
+        try:
+            yield to_batch(block.run, block.rows)
+        except (OverflowError, pa.ArrowException) as error:
+            raise NotATrace(f"{stream} has a number that no trace has: {error}") from None
+    if reader.cut_off is not None:
+        report(f"{stream} ends in a block that was cut off when its writer was killed; the rest of it is read")
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
