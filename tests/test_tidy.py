@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,12 @@ def test_every_link_between_documents_leads_somewhere() -> None:
 def test_versions_are_pinned_by_name_alone() -> None:
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.]+", line), line
+
+
+def test_every_room_without_io_is_held_to_purity() -> None:
+    """A new core that is not named in the contract would be free to read a clock."""
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\w[\w ]*) \|$", (ROOT / "docs" / "map.md").read_text(), re.MULTILINE)
+    pure = {f"greenline.{room}" for room, io in rows if io == "no"}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (forbidden,) = (each for each in contracts if each["type"] == "forbidden")
+    assert pure == set(forbidden["source_modules"])

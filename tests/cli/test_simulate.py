@@ -57,7 +57,7 @@ def test_the_command_that_is_printed_shows_the_failure_again(greenline: Greenlin
 
 @pytest.mark.slow
 def test_every_mutant_is_caught(greenline: Greenline) -> None:
-    answer = greenline("simulate", "noticeboard", "--nodes", 5, "--profile", "storm", "--mutants", "--json")
+    answer = greenline("simulate", "noticeboard", "--nodes", 5, "--mutants", "--json")
     assert answer.status == 0
     by = {each["name"]: each["by"] for each in answer.json["mutants"]}
     assert all(each["caught"] for each in answer.json["mutants"])
@@ -110,6 +110,8 @@ def test_a_soak_ends_when_its_time_is_up(greenline: Greenline) -> None:
         (["noticeboard", "--story", "--seeds", "0:5"], "a story is of one seed"),
         (["noticeboard", "--workers", "0"], "at least one must work"),
         (["noticeboard", "--soak", "0"], "say for how many seconds"),
+        (["noticeboard", "--soak", "nan"], "say for how many seconds"),
+        (["noticeboard", "--only", "loss", "--profile", "storm"], "or a profile of them, not both"),
         (["noticeboard", "--tries", "0", "--mutants"], "--tries 0"),
         (["noticeboard", "--plan", "/nowhere/plan.json"], "cannot read the plan /nowhere/plan.json: No such file"),
         (["noticeboard", "--trace", "/proc/nowhere"], "cannot make the directory /proc/nowhere"),
@@ -134,6 +136,16 @@ def test_a_plan_that_is_none_is_refused(greenline: Greenline, tmp_path: Path) ->
         ('{"core": "noticeboard"}', "is no plan of a simulation"),
         ('{"core": "nobody", "seed": 1, "names": ["p", "q"]}', "there is no protocol 'nobody'"),
         ('{"core": "noticeboard", "seed": 1, "names": ["p"]}', "2 to 64 processes"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p", "p"]}', "two of its processes have one name"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p", "*"]}', "is no plan of a simulation"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "horizon": -1}', "is no plan of a simulation"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "colour": 1}', "unknown field `colour`"),
+        ('{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "latency": {"kind": "gauss"}}', "is no plan"),
+        (
+            '{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "schedule":'
+            ' [{"type": "SlowDisk", "at": 0, "until": 1, "process": "p", "factor": 0}]}',
+            "is no plan of a simulation",
+        ),
         ('{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "requests": [[]]}', "is no plan of a simulation"),
         (
             '{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "requests":'
@@ -153,3 +165,57 @@ def test_traces_are_not_mixed_into_a_directory_that_has_some(greenline: Greenlin
     answer = greenline("simulate", "noticeboard", "--trace", tmp_path)
     assert answer.status == 2
     assert "is not empty" in answer.err
+
+
+def test_a_stuck_run_has_a_status_of_its_own(greenline: Greenline, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text('{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "most_steps": 0}')
+    answer = greenline("simulate", "noticeboard", "--plan", path)
+    assert answer.status == 3
+    assert "STUCK" in answer.out
+    assert f"again: greenline simulate noticeboard --plan {path}" in answer.out
+    assert greenline("simulate", "noticeboard", "--plan", path, "--json").json["runs"][0]["end"] == "stuck"
+
+
+def test_a_program_is_told_what_broke(greenline: Greenline) -> None:
+    answer = greenline(*WRONG, "--seeds", "0:20", "--json")
+    assert answer.status == 1
+    broken = [each for run in answer.json["runs"] for each in run["broken"]]
+    assert {each["rule"].split("/")[0] for each in broken} == {"noticeboard"}
+    assert all(each["because"] and each["witness"] for each in broken)
+
+
+@pytest.mark.slow
+def test_leaked_chance_is_found_without_being_asked_for_and_the_printed_command_shows_it(greenline: Greenline) -> None:
+    words = ("--nodes", 5, "--profile", "storm", "--mutant", "iterates-over-a-set", "--seeds", "0:4")
+    answer = greenline("simulate", "noticeboard", *words, "--no-shrink")
+    assert answer.status == 1
+    assert "FAIL  kernel same seed same trace" in answer.out
+    (command,) = (line for line in answer.out.splitlines() if line.startswith("again: greenline "))
+    again = greenline(*command.removeprefix("again: greenline ").split())
+    assert again.status == 1
+    assert "FAIL  kernel same seed same trace" in again.out
+
+
+def test_nothing_is_replaced_by_pictures(greenline: Greenline, tmp_path: Path) -> None:
+    """`p:100:1` is a message, and no emoji."""
+    from greenline.kernel.evidence import Row
+    from greenline.trace.stream import TraceWriter
+
+    with TraceWriter(tmp_path / "a.trace", "run") as writer:
+        writer.add(Row("p", 100, 0, 0.0, "generate", message="p:100:1"))
+    assert "p:100:1" in greenline("trace", "story", tmp_path).out
+
+
+def test_a_trace_whose_end_was_cut_off_is_read_with_a_word_about_it(greenline: Greenline, tmp_path: Path) -> None:
+    from greenline.trace.stream import TraceWriter
+    from tests.trace.rows import history
+
+    path = tmp_path / "a.trace"
+    with TraceWriter(path, "run", block_rows=1) as writer:
+        writer.extend(history("p.1 start\np.1 crash"))
+    path.write_bytes(path.read_bytes()[:-3])
+    for what in ("show", "story", "parquet"):
+        answer = greenline("trace", what, path)
+        assert answer.status == 0
+        assert "ends in a block that was cut off" in answer.err

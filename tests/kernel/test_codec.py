@@ -132,3 +132,11 @@ def test_a_garbled_last_record_is_torn() -> None:
     log = Log(seal(7, b"first") + bytes(frame))
     assert len(list(log)) == 1
     assert isinstance(log.torn, Garbled)
+
+
+def test_a_torn_record_in_a_zeroed_segment_is_torn_also_when_it_carries_whole_frames_inside() -> None:
+    """The segment was zeroed beforehand, so the record has its full length and a tail of zeros."""
+    outer = seal(7, seal(7, b"inner") * 3 + b"the rest")
+    log = Log(seal(7, b"first") + outer[:-6] + bytes(6))
+    assert len(list(log)) == 1
+    assert isinstance(log.torn, Garbled)

@@ -28,7 +28,7 @@ from greenline.kernel.effects import (
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ConfId, Configuration, MessageId, TransId
-from greenline.kernel.orders import Arm, Ask, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, Service, TransitionalConf
 from greenline.kernel.router import Depth, Layer, Router
 
@@ -422,3 +422,62 @@ def test_a_trace_can_be_turned_down_to_configurations() -> None:
     does(core, Upcall(conf), Upcall(Deliver(MessageId("q", 1, 1), Service.AGREED, b"x")), Ignored("nothing"))
     assert [row.kind for row in rows(poke(router))] == ["regular"]
     assert router.ignored["nothing"] == 1
+
+
+def test_what_a_core_says_is_of_the_configuration_that_it_knows() -> None:
+    """The port has moved on to c2 in the same step, but the user above has not heard of it yet."""
+    top, bottom = Puppet(), Puppet()
+    router, _ = running(top, bottom)
+    one, two = (RegularConf(Configuration(ConfId(number, "p"), ("p",))) for number in (1, 2))
+    top.next = lambda event: [Trace("green")] if event == Upcall("m") else []
+    does(bottom, Upcall(one))
+    router.answered(1.0, 1, 0, None)
+    does(bottom, Upcall("m"), Upcall(two))
+    seen = [(row.kind, row.conf) for row in rows(router.answered(1.0, 1, 0, None))]
+    assert seen == [("regular", "p.2"), ("green", "p.1")]
+
+
+def test_members_are_written_in_order() -> None:
+    core = Puppet()
+    router, _ = running(core)
+    does(core, Upcall(RegularConf(Configuration(ConfId(1, "p"), ("r", "p", "q")))))
+    assert rows(poke(router))[0].members == "p q r"
+
+
+def test_a_torn_log_is_cut_before_anything_is_written() -> None:
+    core = Puppet()
+    router = Router("p", [], [Layer("core", 1, core, Word, Word)])
+    (life,) = (order.frame for order in router.boot(0.0, b"") if isinstance(order, Write))
+    again = Router("p", [], [Layer("core", 1, Puppet(), Word, Word)])
+    cut, write, force = again.boot(0.0, life + life[:5])
+    assert cut == Cut(len(life))
+    assert isinstance(write, Write)
+    assert force == Force(1)
+
+
+def test_two_cores_cannot_share_a_channel() -> None:
+    with pytest.raises(ValueError, match="share a channel"):
+        Router("p", [], [Layer("a", 1, Puppet(), Word, Word), Layer("b", 1, Puppet(), Word, Word)])
+
+
+def test_a_life_that_never_began_leaves_no_row() -> None:
+    router = Router("p", [], [Layer("core", 1, Puppet(), Word, Word)])
+    router.boot(0.0, b"")
+    assert router.disk_failed(0.1, "bad luck") == [Stop("the disk failed: bad luck")]
+
+
+def test_busy_is_about_the_message_that_was_refused() -> None:
+    core = Puppet()
+    router, _ = running(core)
+    does(core, Upcall(Busy(MessageId("p", 1, 7))))
+    orders = router.ask(1.0, Multicast(MessageId("p", 1, 8), Service.SAFE, b"x"))
+    assert [row.kind for row in rows(orders)] == ["generate"]
+
+
+def test_a_node_that_halts_forgets_what_it_was_about_to_do() -> None:
+    top, bottom = Puppet(), Puppet()
+    router, _ = running(top, bottom)
+    does(bottom, Upcall("first"), Upcall("second"))
+    top.next = lambda event: [Halt("enough")] if event == Upcall("first") else []
+    router.answered(1.0, 1, 0, None)
+    assert Upcall("second") not in top.events

@@ -10,7 +10,7 @@ from greenline.kernel.events import Answered, Downcall, Durable, Event, Received
 from greenline.kernel.identities import MessageId
 from greenline.kernel.ports import Deliver, Multicast, Sent, Service
 from greenline.noticeboard.company import Timer
-from greenline.noticeboard.core import Noticeboard
+from greenline.noticeboard.core import Noticeboard, Unborn
 from greenline.noticeboard.messages import Notice, Summary
 
 
@@ -104,3 +104,30 @@ def test_what_no_phase_expects_is_impossible(phase: str, event: Event) -> None:
 def test_the_first_event_of_a_life_is_its_start() -> None:
     with pytest.raises(Impossible, match="the first event of a life is its start"):
         Noticeboard().handle(0.0, Durable(1))
+
+
+@pytest.mark.parametrize("phase", ["Alone", "Exchanging", "Level"])
+def test_a_peers_nonsense_is_ignored_by_name(phase: str) -> None:
+    core = started()
+    for _ in range({"Alone": 0, "Exchanging": 1, "Level": 2}[phase]):
+        core.handle(0.0, Received(Summary(()), "q"))
+    mine = "said to be mine, but I have not written it"
+    assert core.handle(0.0, Received(notice(1, author="p", life=1), "q")) == [Ignored(mine)]
+    assert core.handle(0.0, Received(notice(1, author="p", life=9), "q")) == [Ignored(mine)]
+    assert core.handle(0.0, Received(Summary(()), "p")) == [Ignored("from somebody who uses my name")]
+
+
+def test_only_what_is_durable_is_given_away() -> None:
+    core = started(notice(1))
+    core.handle(0.0, Received(notice(2), "q"))
+    effects = core.handle(0.0, Received(Summary(()), "s"))
+    assert [each.message.number for each in effects if isinstance(each, Send)] == [1]
+
+
+def test_the_invariants_are_asked_after_every_event() -> None:
+    core = started(notice(1))
+    phase = core.phase
+    assert not isinstance(phase, Unborn)
+    phase.board.durable.clear()
+    with pytest.raises(AssertionError, match="neither on disk nor on its way there"):
+        core.handle(0.1, TimerFired(Timer.HELLO, 1))

@@ -8,12 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from greenline.kernel.ports import Service
 from greenline.simulation.farm import BATCH, HASH_SEED, Batch, Farm, Judging, WorkerFailed, batches
-from greenline.simulation.plan import Plan, draw_plan
+from greenline.simulation.faults import Ambush, Crash, Partition
+from greenline.simulation.plan import Plan, Request, draw_plan
 from greenline.simulation.play import play
-from greenline.simulation.shrink import shrink
+from greenline.simulation.shrink import RIGHT_AFTER_S, shrink
 from greenline.simulation.subjects import NOTICEBOARD
 from greenline.trace.order import told
+
+BAIT = Partition(at=0.0, until=1.0, sides=(("p",), ("q", "r", "s", "t")))
 
 
 def plans(count: int) -> list[Plan]:
@@ -63,3 +67,37 @@ def test_shrinking_finds_the_two_things_that_matter() -> None:
     assert short.schedule == (culprit,)
     assert short.requests == (request,)
     assert len(short.names) >= 2
+
+
+def test_every_worker_hashes_names_in_its_own_way() -> None:
+    """Otherwise a protocol that iterates over a set would look the same everywhere."""
+    with Farm(2) as farm:
+        one, other = farm.everywhere(Batch((plans(1)[0],)))
+    assert one[0].hash_of_a_name != other[0].hash_of_a_name
+
+
+def test_shrinking_makes_what_is_left_plainer() -> None:
+    plan = draw_plan(NOTICEBOARD, 4, 5, "storm")
+    crash = Crash(at=1.0, until=2.0, process="p", orders=7, keep=0.5, tear=True)
+    plan = msgspec.structs.replace(plan, schedule=(crash,), requests=(Request(0.5, "p", "x", Service.BASIC),))
+
+    def fails(candidate: Plan) -> bool:
+        return len(candidate.schedule) == len(candidate.requests) == 1
+
+    (left,) = shrink(plan, fails).schedule
+    assert left == Crash(at=1.0, until=2.0, process="p").moved_to(0.5 + RIGHT_AFTER_S)
+    ambush = Ambush(at=1.0, until=1.0, delay=0.1, patience=1.0, bait=BAIT, fault=Crash(at=0.0, until=0.5, process="q"))
+    (left,) = shrink(msgspec.structs.replace(plan, schedule=(ambush,)), fails).schedule
+    assert isinstance(left, Crash), "a plain crash in place of an ambush"
+
+
+def test_shrinking_ends() -> None:
+    plays = 0
+
+    def fails(candidate: Plan) -> bool:
+        nonlocal plays
+        plays += 1
+        return False
+
+    shrink(draw_plan(NOTICEBOARD, 4, 5, "storm"), fails, most_plays=10)
+    assert plays == 10

@@ -8,10 +8,11 @@ from random import Random
 import msgspec
 import pytest
 
+from greenline.simulation.cluster import Cluster
 from greenline.simulation.farm import Batch, Judging
 from greenline.simulation.faults import KINDS, Ambush, Crash, OneWay, Partition, Pause, Weather
 from greenline.simulation.plan import Plan, draw_plan, names_for
-from greenline.simulation.play import End
+from greenline.simulation.play import End, play
 from greenline.simulation.profiles import draw_schedule
 from greenline.simulation.shrink import steps
 from greenline.simulation.subjects import NOTICEBOARD
@@ -58,6 +59,10 @@ def test_every_storm_has_its_share_of_everything_that_is_stated() -> None:
             if isinstance(fault, Weather):
                 worst[fault.what] = max(worst[fault.what], round(fault.rate * 100))
     assert set(seen) == set(KINDS) - {"flapping", "overlap"}, "those two are schedules of partitions"
+    crashes = [fault for schedule in schedules("storm") for fault in schedule if isinstance(fault, Crash)]
+    assert {fault.tear for fault in crashes} == {True, False}
+    assert {0.0, 1.0} < {fault.keep for fault in crashes}
+    assert {fault.orders for fault in crashes} >= set(range(12))
     assert all(28 <= worst[what] <= 30 for what in ("loss", "duplication", "reordering"))
 
 
@@ -88,6 +93,19 @@ def test_the_right_protocol_breaks_no_rule(profile: str) -> None:
     for report in Judging().reports(Batch(plans)):
         assert report.broken == []
         assert report.end is End.QUIET
+
+
+def test_an_overlap_has_somebody_on_both_sides_and_a_flapping_link_flaps() -> None:
+    for seed in range(50):
+        (overlap, *_) = draw_schedule("calm", Random(seed), NAMES, 4.0, ("overlap",))
+        assert isinstance(overlap, Partition)
+        assert len(set.intersection(*map(set, overlap.sides))) == 1
+        assert len(draw_schedule("calm", Random(seed), NAMES, 4.0, ("flapping",))) >= 3
+
+
+def test_a_port_becomes_busy_in_some_runs() -> None:
+    busy = [play(draw_plan(NOTICEBOARD, seed, 3, "calm")).rows for seed in range(30)]
+    assert any(row.kind == "busy" for rows in busy for row in rows)
 
 
 def test_one_process_has_no_network_to_fail() -> None:
@@ -124,3 +142,21 @@ def test_more_processes_than_letters_have_names_too() -> None:
     names = names_for(64)
     assert len(set(names)) == 64
     assert names[:3] == ("p", "q", "r")
+
+
+def test_an_ambush_waits_for_a_change_and_provokes_one_if_none_comes() -> None:
+    board = Cluster("p q r").settle()
+    at = board.world.agenda.now
+    bait = Partition(at=0, until=0.1, sides=(("p",), ("q", "r")))
+    fault = Crash(at=0, until=0.1, process="r")
+    board.world.schedule((Ambush(at=at, until=at, delay=0.0, patience=0.5, bait=bait, fault=fault),))
+    board.wait(0.4)
+    assert board.world.counts["faults: crash"] == 0, "nothing changes, so it waits"
+    board.settle()
+    told = [row.detail or "" for row in board.rows if row.kind == "fault"]
+    assert told[1:3] == [f"over: {told[0]}", str(bait)]
+    assert board.world.counts["faults during membership changes"] == 0, "alone is no exchange: nobody to talk to"
+    board["p"].multicast("x")
+    board.settle()
+    assert board.world.counts["faults during membership changes"] == 1
+    assert board.world.counts["faults: crash"] == 1

@@ -421,3 +421,142 @@ def test_a_slow_disk_is_slow() -> None:
     assert world["q"].disk.slowness == 1.0
     world.run_until(3)
     assert told(world, "q", "durable") == [(1,)]
+
+
+def test_a_forced_write_does_not_cover_what_came_after_it() -> None:
+    agenda = Agenda()
+    disk = Disk(agenda, Random(1))
+    disk.write(b"a")
+    disk.force(lambda: None, lambda: None)
+    disk.write(b"b")
+    agenda.step()
+    disk.crash(0.0, tear=False)
+    assert disk.contents() == b"a"
+
+
+def test_a_full_disk_cannot_force_either() -> None:
+    agenda, done = Agenda(), list[str]()
+    disk = Disk(agenda, Random(1))
+    disk.write(b"a")
+    disk.full_for = 1
+    disk.force(lambda: done.append("done"), lambda: done.append("failed"))
+    agenda.step()
+    assert done == ["failed"]
+
+
+def test_what_survived_a_crash_survives_the_next_one() -> None:
+    disk = Disk(Agenda(), Random(1))
+    disk.write(b"a")
+    disk.crash(1.0, tear=False)
+    disk.crash(0.0, tear=False)
+    assert disk.contents() == b"a"
+
+
+def test_a_torn_log_is_cut_and_goes_on_through_another_crash() -> None:
+    world = echoes("p q")
+    say(world, "p", "torn")
+    world.run_until(0.0511)
+    world["q"].crash(keep=0.0, tear=True)
+    for _ in range(2):
+        world["q"].start()
+        world.run_until(world.agenda.now + 0.1)
+        say(world, "p", "whole")
+        world.run_until(world.agenda.now + 0.1)
+        world["q"].crash()
+    world["q"].start()
+    world.run_until(world.agenda.now + 0.1)
+    assert told(world, "q", "had") == [((b"whole", b"whole"),)]
+
+
+def test_what_one_life_asked_for_does_not_reach_the_next() -> None:
+    """A timer, a forced write and packets in the inbox die with the life that they were for."""
+    world = echoes("p q")
+    world.begin(SlowReceiver(at=0, until=LONG, process="q", service=0.05, buffer=10))
+    say(world, "p", "one", "two")
+    world.run_until(0.06)
+    world["q"].crash()
+    world["q"].start()
+    world.run_until(0.16)
+    assert heard(world, "q") == []
+    world.run_until(0.3)
+    assert len(told(world, "q", "tick")) == 2, "only its own timer fires, counted from its own start"
+
+
+def test_faults_of_one_kind_on_one_process_overlap_and_end_one_by_one() -> None:
+    world = echoes("p q")
+    slow, slower = (SlowReceiver(at=0, until=LONG, process="q", service=each, buffer=9) for each in (0.1, 0.5))
+    world.begin(slow)
+    world.begin(slower)
+    world.end(slower)
+    say(world, "p", "x")
+    world.run_until(0.1)
+    assert heard(world, "q") == [], "still slow"
+    world.run_until(0.2)
+    assert heard(world, "q") == [b"x"]
+
+    first, second = (Crash(at=0, until=LONG, process="p", orders=orders) for orders in (500, 600))
+    world.begin(first)
+    world.begin(second)
+    world.end(second)
+    assert len(world["p"].fuses) == 1
+
+    once, again = (FailingDisk(at=0, until=LONG, process="q") for _ in range(2))
+    world.begin(once)
+    world.begin(again)
+    world.end(once)
+    assert world["q"].disk.failures == [again]
+
+
+def test_nobody_starts_before_the_last_fault_is_over() -> None:
+    world = echoes("p q")
+    world.begin(FailingDisk(at=0, until=LONG, process="q"))
+    world.begin(Crash(at=0, until=LONG, process="q"))
+    world.heal()
+    world.run_until(1.0)
+    assert world["q"].is_running
+    assert world.counts["halts while booting"] == 0
+
+
+def test_a_node_that_halts_after_healing_starts_again() -> None:
+    world = echoes("p q")
+    world.begin(SlowDisk(at=0, until=LONG, process="q", factor=200))
+    world.begin(FailingDisk(at=0, until=LONG, process="q"))
+    say(world, "p", "x")
+    world.run_until(0.06)
+    world.heal()
+    world.run_until(2.0)
+    assert [row.kind for row in world.rows if row.process == "q"] == ["start", "halt", "start"]
+    assert world["q"].is_running
+
+
+def test_a_run_is_not_quiet_while_a_forced_write_is_under_way() -> None:
+    world = echoes("p q")
+    world["q"].disk.slowness = 1000.0
+    say(world, "p", "x")
+    assert world.run_until_quiet(0.05, deadline=10.0, most_steps=10_000)
+    assert told(world, "q", "durable") == [(1,)]
+
+
+def test_links_keep_their_order_unless_they_reorder() -> None:
+    world = echoes("p q", latency=Latency("heavy", 0.001, 0.01))
+    texts = [str(number) for number in range(300)]
+    for number, text in enumerate(texts):
+        world.agenda.at(0.06 + number * 0.0001, say, world, "p", text)
+    world.run_until(5)
+    assert [text.decode() for text in heard(world, "q")] == texts
+
+
+def test_sites_may_be_unevenly_far_apart_and_alike_in_both_directions() -> None:
+    links = echoes("p q r", latency=Latency("constant", 0.001, unevenness=10)).network.links
+    assert len({link.latency.floor_s for link in links.values()}) == 3
+    assert links["p", "q"].latency == links["q", "p"].latency
+
+
+def test_the_digest_of_a_run_covers_what_was_sent_and_what_was_written() -> None:
+    world = echoes("p q")
+    before = world.digest
+    say(world, "p", "x")
+    sent = world.digest
+    assert sent != before
+    world.run_until(0.0511)
+    assert world.digest != sent, "q wrote it down"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -182,3 +184,66 @@ def test_parquet_of_another_schema_is_refused_in_words(tmp_path: Path) -> None:
     pq.write_table(foreign.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "columns.parquet")
     with pytest.raises(NotATrace, match="does not have the columns of a trace"):
         load(tmp_path / "columns.parquet")
+
+
+def test_a_write_that_fails_leaves_the_file_whole(tmp_path: Path) -> None:
+    """A file may grow no further than a limit; what was written before it is read, and half a block is not left."""
+    path = tmp_path / "full.trace"
+    writer = TraceWriter(path, "run", block_rows=1)
+    writer.extend(history("p.1 start"))
+    size = path.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            writer.extend(history("p.1 crash"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert path.stat().st_size == size
+    writer.close()
+    assert [row.kind for _, row in rows_of(path)] == ["start", "crash"], "and it goes on when it can"
+
+
+def test_a_stream_that_has_grown_is_read_in_place_of_its_old_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "node.trace"
+    with TraceWriter(path, "run", block_rows=1) as writer:
+        writer.extend(history("p.1 start"))
+        to_parquet(path)
+        writer.extend(history("p.1 crash"))
+    os.utime(path, ns=(path.stat().st_atime_ns, path.with_suffix(".parquet").stat().st_mtime_ns + 1))
+    assert load(tmp_path).column("kind").to_pylist() == ["start", "crash"]
+
+
+def test_a_conversion_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    path.write_bytes(b"noise")
+    with pytest.raises(NotATrace):
+        to_parquet(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["a.trace"]
+
+
+def test_parquet_with_holes_or_other_types_is_refused_in_words(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with TraceWriter(tmp_path / "a.trace", "run") as writer:
+        writer.extend(history("p.1 start"))
+    good = load(tmp_path / "a.trace")
+    place = good.schema.get_field_index("process")
+    for column, said in ((pa.array([None], pa.string()), "rows without process"), (None, "a column of another type")):
+        bad = good.set_column(place, "process", column) if column is not None else good
+        if column is None:
+            bad = good.set_column(good.schema.get_field_index("time"), "time", pa.array(["noon"]))
+        pq.write_table(bad.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "bad.parquet")
+        with pytest.raises(NotATrace, match=said):
+            load(tmp_path / "bad.parquet")
+
+
+def test_a_number_too_large_for_a_trace_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    with TraceWriter(path, "run") as writer:
+        writer.add(Row("p", 2**63, 0, 0.0, "start"))
+    with pytest.raises(NotATrace, match="a number that no trace has"):
+        load(path)

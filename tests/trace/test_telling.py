@@ -114,3 +114,17 @@ def test_what_a_trace_says_cannot_become_markup() -> None:
     svg = draw("<script>", history("* fault <b>&</b>"))
     ET.fromstring(svg)
     assert "<script>" not in svg
+
+
+def test_the_phases_of_two_cores_are_told_apart() -> None:
+    rows = history("p.1 phase Gather\np.1 phase NonPrim\np.1 phase Operational\np.1 deliver q:1:1 safe")
+    for row, layer in zip(rows, ("ring", "engine", "ring", "ring"), strict=True):
+        row.layer = layer
+    lines = [line.text for line in tell(rows)]
+    assert lines[:3] == ["begins as Gather", "begins as NonPrim", "Gather -> Operational"]
+
+
+def test_a_message_of_a_later_life_has_a_label_of_its_own() -> None:
+    svg = draw("lives", history("p.1 generate p:1:1 safe\np.2 generate p:2:1 safe"))
+    assert ">p1</text>" in svg
+    assert ">p2.1</text>" in svg

@@ -37,6 +37,8 @@ class Report:
     end: End
     broken: list[Broken]
     counts: dict[str, int]
+    hash_of_a_name: int = field(default_factory=lambda: hash("p"))
+    """How the process that played it hashes strings: workers differ in it on purpose."""
     rows: list[Row] = field(default_factory=list)
     """Only of a run that was asked for them."""
 
@@ -73,7 +75,7 @@ class Judging:
                 run.end,
                 broken.get(run.plan.run, []),
                 dict(sorted(run.counts.items())),
-                run.rows if batch.keep_rows else [],
+                rows=run.rows if batch.keep_rows else [],
             )
             for run in runs
         ]
