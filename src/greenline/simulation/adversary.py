@@ -99,7 +99,8 @@ class Seat:
     ring: Ring
     delivered: int = 0
     """How long a prefix of its ring's order it has delivered."""
-    generated: deque[Multicast] = field(default_factory=deque)
+    generated: deque[tuple[Multicast, Ring]] = field(default_factory=deque)
+    """What it asked to multicast, and where it was then."""
     script: deque[Any] = field(default_factory=deque)
     """What it is told on its way to another configuration."""
     next_ring: Ring | None = None
@@ -123,7 +124,7 @@ class Adversary:
     def asked(self, name: ProcId, ask: Ask) -> None:
         """A stub has started, or its user has generated a message."""
         if isinstance(ask.request, Multicast):
-            self.seats[name].generated.append(ask.request)
+            self.seats[name].generated.append((ask.request, self.seats[name].ring))
             return
         self._forget(name)
         counter = self._next_counter((name,))
@@ -225,7 +226,9 @@ class Adversary:
         ring = seat.ring
         if not seat.generated or seat.next_ring is not None or seat.name not in ring.present:
             return False
-        call = seat.generated.popleft()
+        call, generated_in = seat.generated.popleft()
+        if generated_in is not ring:
+            self.counts["generated in one configuration, sent in another"] += 1
         ring.order.append(Placed(call.message, call.service, call.payload, seat.delivered))
         self._tell(seat, Sent(call.message))
         return True

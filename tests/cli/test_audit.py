@@ -1,0 +1,78 @@
+"""`greenline audit`: rules over traces, with the witness, the because, and the command that shows the story."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from greenline.trace.stream import TraceWriter
+from tests.cli.command import Greenline
+from tests.spec.test_evs_rules import PAIR, changed
+from tests.trace.rows import history
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """A good run and one in which p loses its own message."""
+    place = tmp_path / "traces"
+    place.mkdir()
+    for run, text in (("good", PAIR), ("bad", changed(("p.1 deliver p:1:2 safe", "")))):
+        with TraceWriter(place / f"{run}.trace", run) as writer:
+            writer.extend(history(text))
+    return place
+
+
+def test_a_violation_is_explained(greenline: Greenline, traces: Path) -> None:
+    answer = greenline("audit", traces)
+    assert answer.status == 1
+    assert "evs 3 self delivery: Specification 3." in answer.out
+    assert "  bad: process p, message p:1:2, conf p.2" in answer.out
+    assert "    because it went on to another configuration without it" in answer.out
+    assert f"the story: greenline trace story {traces} --run bad" in answer.out
+
+
+def test_a_program_gets_a_count_and_the_seconds_of_every_rule(greenline: Greenline, traces: Path) -> None:
+    answer = greenline("audit", traces, "--json")
+    assert answer.status == 1
+    rules = {each["rule"]: each for each in answer.json["rules"]}
+    assert rules["evs/3_self_delivery"]["broken"] == 1
+    assert rules["evs/3_self_delivery"]["witnesses"][0]["run"] == "bad"
+    assert rules["evs/7_2_safe_configuration"]["broken"] == 0
+    assert all(each["seconds"] >= 0 for each in rules.values())
+    assert answer.json["runs"] == 2
+
+
+def test_rules_can_be_chosen(greenline: Greenline, traces: Path) -> None:
+    answer = greenline("audit", traces, "--rules", "evs/7_1_safe_delivery, run", "--json")
+    assert answer.status == 0
+    names = [each["rule"] for each in answer.json["rules"]]
+    assert names == ["evs/7_1_safe_delivery", "run/1_nothing_impossible", "run/2_everybody_is_up"]
+
+
+def test_a_trace_is_judged_by_what_it_holds(greenline: Greenline, tmp_path: Path) -> None:
+    greenline("simulate", "noticeboard", "--seeds", "0:2", "--trace", tmp_path / "t")
+    answer = greenline("audit", tmp_path / "t", "--json")
+    assert answer.status == 0
+    assert {each["rule"].split("/")[0] for each in answer.json["rules"]} == {"run", "noticeboard"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("nowhere", "the specification has no folder 'nowhere'; it has evs, noticeboard, run"),
+        ("evs/9", "no rule 'evs/9'"),
+    ],
+)
+def test_a_rule_that_does_not_exist_is_one_clear_message(
+    greenline: Greenline, traces: Path, rules: str, said: str
+) -> None:
+    answer = greenline("audit", traces, "--rules", rules)
+    assert answer.status == 2
+    assert said in answer.err
+
+
+def test_what_is_no_trace_is_one_clear_message(greenline: Greenline, tmp_path: Path) -> None:
+    answer = greenline("audit", tmp_path / "nowhere")
+    assert answer.status == 2
+    assert "does not exist" in answer.err
