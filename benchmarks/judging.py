@@ -1,4 +1,4 @@
-"""How long judging takes: a long trace by all rules of Extended Virtual Synchrony, and small runs beside playing them."""
+"""How long judging takes: a long trace by all rules of EVS, and small runs beside playing them."""
 
 from __future__ import annotations
 
