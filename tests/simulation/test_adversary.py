@@ -21,6 +21,7 @@ RARE = (
     "partitions",
     "merges",
     "crash",
+    "deliveries out of turn",
     "generated in one configuration, sent in another",
 )
 

@@ -11,7 +11,7 @@ from greenline.kernel.ports import Service
 from greenline.simulation.plan import Plan, draw_requests, names_for
 from greenline.simulation.play import play
 
-SERVICES = (Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE)
+SERVICES = (Service.BASIC, Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE)
 SECONDS = 0.6
 
 

@@ -66,8 +66,12 @@ class Placed:
     message: MessageId
     service: Service
     payload: bytes
-    known: int
-    """How long a prefix its sender had delivered: what it is causally after."""
+    known: frozenset[int]
+    """The places that its sender had delivered: what it is causally after."""
+
+    @property
+    def is_agreed(self) -> bool:
+        return self.service in (Service.AGREED, Service.SAFE)
 
 
 @dataclass(eq=False)
@@ -99,6 +103,8 @@ class Seat:
     ring: Ring
     delivered: int = 0
     """How long a prefix of its ring's order it has delivered."""
+    early: set[int] = field(default_factory=set)
+    """Causal and basic messages beyond it that it has delivered: those are not bound to the order."""
     generated: deque[tuple[Multicast, Ring]] = field(default_factory=deque)
     """What it asked to multicast, and where it was then."""
     script: deque[Any] = field(default_factory=deque)
@@ -175,7 +181,7 @@ class Adversary:
 
     def _move(self, seat: Seat) -> bool:
         """Something small happens to one process; False if nothing could."""
-        moves: list[Callable[[Seat], bool]] = [self._say_next, self._deliver_next, self._send_next]
+        moves: list[Callable[[Seat], bool]] = [self._say_next, self._deliver_next, self._send_next, self._deliver_early]
         if not self.world.is_healed:
             self.chance.shuffle(moves)
         return any(move(seat) for move in moves)
@@ -190,6 +196,7 @@ class Adversary:
         if self._tell(seat, upcall) and isinstance(upcall, RegularConf):
             seat.next_ring = None
             seat.delivered = 0
+            seat.early = set()
             self._install(seat, ring)
         return True
 
@@ -205,6 +212,10 @@ class Adversary:
         if seat.next_ring is not None or seat.name not in ring.present or seat.delivered == len(ring.order):
             return False
         place = seat.delivered
+        if place in seat.early:
+            seat.early.discard(place)
+            seat.delivered += 1
+            return True
         if not self._may_deliver(ring, place):
             return False
         placed = ring.order[place]
@@ -214,6 +225,21 @@ class Adversary:
         if self._tell(seat, _delivery(ring, place)):
             seat.delivered += 1
         return True
+
+    def _deliver_early(self, seat: Seat) -> bool:
+        """A causal or basic message out of turn, as only its causes bind it (5, reading S-e)."""
+        ring = seat.ring
+        if seat.next_ring is not None or seat.name not in ring.present:
+            return False
+        had = set(range(seat.delivered)) | seat.early
+        for place in range(seat.delivered, len(ring.order)):
+            placed = ring.order[place]
+            if place not in had and not placed.is_agreed and self._has_causes(ring, place, had):
+                self.counts["deliveries out of turn"] += 1
+                if self._tell(seat, _delivery(ring, place)):
+                    seat.early.add(place)
+                return True
+        return False
 
     def _may_deliver(self, ring: Ring, place: int) -> bool:
         """In the regular configuration: a safe message only if it is sure of every member (7.1, 7.2)."""
@@ -229,7 +255,8 @@ class Adversary:
         call, generated_in = seat.generated.popleft()
         if generated_in is not ring:
             self.counts["generated in one configuration, sent in another"] += 1
-        ring.order.append(Placed(call.message, call.service, call.payload, seat.delivered))
+        known = frozenset(range(seat.delivered)) | seat.early
+        ring.order.append(Placed(call.message, call.service, call.payload, known))
         self._tell(seat, Sent(call.message))
         return True
 
@@ -281,21 +308,22 @@ class Adversary:
         if not is_everybody and len(old.present - names) > 0:
             self.counts["partitions"] += 1
         cut = len(old.order) if is_everybody else self._cut(old, together)
-        rest = set() if is_everybody else self._rest(old, together, cut)
+        regular = set(range(cut)).union(*(seat.early for seat in together))
+        rest = set() if is_everybody else self._rest(old, together, regular)
         trans = Configuration(self._trans_id(old, new), in_order(names))
         for seat in together:
             if seat.name in failing:
                 # It agreed, and others will rely on it: whatever it does now, it delivers what they do.
-                old.owed[seat.name] |= set(range(cut)) | rest
+                old.owed[seat.name] |= regular | rest
                 continue
-            places = range(seat.delivered, cut)
-            seat.script.extend(_delivery(old, place) for place in places)
+            places = regular - set(range(seat.delivered)) - seat.early
+            seat.script.extend(_delivery(old, place) for place in sorted(places))
             seat.script.append(TransitionalConf(trans))
             seat.script.extend(_delivery(old, place) for place in sorted(rest))
             seat.script.append(RegularConf(new.conf))
             seat.next_ring = new
             old.present.discard(seat.name)
-            old.had[seat.name] = set(range(cut)) | rest
+            old.had[seat.name] = regular | rest
         if any(old.order[place].service is Service.SAFE for place in range(cut)):
             # Delivered in the regular configuration, so everybody who is still in it owes it.
             last = max(place for place in range(cut) if old.order[place].service is Service.SAFE)
@@ -314,28 +342,29 @@ class Adversary:
             cut += 1
         return cut
 
-    def _rest(self, old: Ring, together: list[Seat], cut: int) -> set[int]:
-        """What the group delivers in the transitional configuration."""
+    def _rest(self, old: Ring, together: list[Seat], regular: set[int]) -> set[int]:
+        """What the group delivers in the transitional configuration: what it must, and what it may."""
         names = {seat.name for seat in together}
-        rest: set[int] = set()
+        places = set(range(len(old.order))) - regular
+        must = {place for place in places if old.order[place].message.sender in names}
         for seat in together:
-            rest |= {place for place in old.owed[seat.name] if place >= cut}
-        rest |= {place for place in range(cut, len(old.order)) if old.order[place].message.sender in names}
+            must |= places & old.owed[seat.name]
         generosity = self.chance.choice((0.0, 0.3, 0.7, 1.0))
-        rest |= {place for place in range(cut, len(old.order)) if self.chance.random() < generosity}
-        owed = rest.copy()
+        rest = must | {place for place in sorted(places) if self.chance.random() < generosity}
         for place in sorted(rest):
-            if not self._has_causes(old, place, cut, rest):
+            if not self._has_causes(old, place, regular | rest):
                 rest.discard(place)
-        assert all(place in rest for place in owed if old.order[place].message.sender in names), "its own are lost"
+        assert must <= rest, "what a group must deliver comes with its causes"
         return rest
 
-    def _has_causes(self, old: Ring, place: int, cut: int, rest: set[int]) -> bool:
-        """Is all that it is causally after delivered as well?"""
-        placed = old.order[place]
-        needed = set(range(cut, placed.known))
-        needed |= {p for p in range(cut, place) if old.order[p].message.sender == placed.message.sender}
-        return needed <= rest
+    def _has_causes(self, ring: Ring, place: int, had: set[int]) -> bool:
+        """Is all that it is causally after among these? A basic message neither needs nor carries causality."""
+        placed = ring.order[place]
+        if placed.service is Service.BASIC:
+            return True
+        sender = placed.message.sender
+        needed = placed.known | {p for p in range(place) if ring.order[p].message.sender == sender}
+        return all(p in had for p in needed if ring.order[p].service is not Service.BASIC)
 
     # After healing.
 

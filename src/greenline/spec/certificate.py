@@ -6,8 +6,9 @@ and of sending before delivering has no cycle. Since that graph is made of chain
 one pass. Whoever proposes a certificate need not be trusted: the rules 1.1, 2.3, 2.4, 6.1 and 6.2 verify it in SQL.
 
 Three columns, from weak to strong: `before` respects the precedes relation, `cut` also delivers each configuration at
-one time, `ord` each message as well. Where a graph has a cycle, its column is a time that fails at it. Where already
-the precedes relation has one, nothing more can be said, and `cut` and `ord` are NULL.
+one time, `ord` each message as well. A basic message carries no causality, so only `before` asks that it was sent
+before it is delivered. Where a graph has a cycle, its column is a time that fails at it. Where already the precedes
+relation has one, nothing more can be said, and `cut` and `ord` are NULL.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from itertools import groupby
 import duckdb
 import pyarrow as pa
 
-CONF, SEND, AGREED, OTHER = range(4)
+CONF, SEND, AGREED, BASIC, OTHER = range(5)
 
 _EVENTS = f"""
 SELECT e.run, e.process, e.n,
        CASE WHEN e.kind IN ('regular', 'transitional') THEN {CONF}
             WHEN e.kind = 'send' THEN {SEND}
             WHEN e.kind = 'deliver' AND m.service IN ('agreed', 'safe') THEN {AGREED}
+            WHEN e.kind = 'deliver' AND m.service = 'basic' THEN {BASIC}
             ELSE {OTHER} END AS sort,
        dense_rank() OVER (ORDER BY e.run) AS run_number,
        dense_rank() OVER (ORDER BY e.run, e.process) AS chain,
@@ -77,18 +79,21 @@ def _of_a_run(
     for event, sort in enumerate(sorts):
         if sort == SEND:
             first_send.setdefault(messages[event], event)
-    needs = [
-        first_send.get(message) if sort == AGREED or (sort == OTHER and message is not None) else None
+    all_needs = [
+        first_send.get(message) if sort != SEND and message is not None else None
         for sort, message in zip(sorts, messages, strict=True)
     ]
+    needs = [None if sort == BASIC else need for sort, need in zip(sorts, all_needs, strict=True)]
     own = list(range(len(sorts)))
     cuts: list[object] = [("c", confs[event]) if sorts[event] == CONF else event for event in own]
     nodes: list[object] = [("m", messages[event]) if sorts[event] == AGREED else cuts[event] for event in own]
 
     order, is_proof, _ = _merge(chains, _numbered(nodes), needs)
-    if is_proof:
+    if is_proof and needs == all_needs:
         return order, order, order
-    before, _, is_order = _merge(chains, own, needs)
+    before, _, is_order = _merge(chains, own, all_needs)
+    if is_order and is_proof:
+        return before, order, order
     if not is_order:
         nothing: Times = [None] * len(sorts)
         return before, nothing, nothing

@@ -168,8 +168,11 @@ class Execution:
             found.setdefault(event.message, event)
         return found
 
-    def has_cycle(self, same: Callable[[Event], object]) -> bool:
-        """Do the events wait for each other, if those that are `same` happen together?"""
+    def has_cycle(self, same: Callable[[Event], object], with_basic: bool = False) -> bool:
+        """Do the events wait for each other, if those that are `same` happen together?
+
+        A basic message carries no causality; that it is sent before it is delivered is asked only `with_basic`.
+        """
         spoken = [event for event in self.events if event.kind not in ("start", "generate")]
         edges: dict[object, set[object]] = {same(event): set() for event in spoken}
         for process in self.processes:
@@ -177,13 +180,13 @@ class Execution:
             for one, other in pairwise(mine):
                 edges[same(one)].add(same(other))
         for event in self.all("deliver"):
-            if event.message in self.first_send:
+            if event.message in self.first_send and (with_basic or self.service.get(event.message) != "basic"):
                 edges[same(self.first_send[event.message])].add(same(event))
         return _has_cycle(edges)
 
     @cached_property
     def precedes_is_cyclic(self) -> bool:
-        return self.has_cycle(lambda event: event)
+        return self.has_cycle(lambda event: event, with_basic=True)
 
     @cached_property
     def cuts_are_cyclic(self) -> bool:
@@ -540,6 +543,7 @@ def vs_11(x: Execution) -> bool:
             (event.message or "").split(":")
             for event in life
             if event.kind == "deliver" and (event.message or "").split(":")[0] == event.process
+            if x.service.get(event.message) not in ("basic", None)
         ]
         if any(one[1] == other[1] and int(other[2]) <= int(one[2]) for one, other in pairwise(own)):
             return True
