@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SEEDS ?= 0:1000
 SECONDS ?= 3600
+CORE ?= noticeboard
 
 .PHONY: help setup demo test check bench soak clean
 
 help:              ## what there is to do
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
 setup: $(READY)    ## make .venv with the greenline command in it
 
@@ -37,7 +37,7 @@ bench: setup       ## measure the figures that the documentation states
 	@$(BIN)/python -m benchmarks
 
 soak: setup        ## storms on all cores until SECONDS have passed or a rule is broken
-	@$(BIN)/greenline simulate noticeboard --nodes 5 --profile storm --soak $(SECONDS)
+	@$(BIN)/greenline simulate $(CORE) --nodes 5 --profile storm --soak $(SECONDS)
 
 clean:             ## remove what the targets made
 	rm -rf $(VENV) demo build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

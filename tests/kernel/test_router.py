@@ -30,7 +30,8 @@ from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ConfId, Configuration, MessageId, TransId
 from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, Service, TransitionalConf
-from greenline.kernel.router import Depth, Layer, Router
+from greenline.kernel.router import Layer, Router
+from greenline.kernel.scribe import Depth
 
 
 class Word(msgspec.Struct, frozen=True, tag=True):

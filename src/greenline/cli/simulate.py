@@ -5,29 +5,24 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
-from greenline.cli.say import Misuse, Status, as_json, aside, line, progress
-from greenline.simulation.divergence import RULE as DIVERGED
+from greenline.cli.say import Misuse, Status, as_json, line, progress
+from greenline.cli.verdicts import again, as_object, explain_first, run_object, status_of, summary, tell_run, verdict
 from greenline.simulation.divergence import diverges
-from greenline.simulation.failure import made_short
 from greenline.simulation.farm import BATCH, Batch, Farm, Judging, Report, batches
 from greenline.simulation.faults import KINDS
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
-from greenline.simulation.shrink import steps
 from greenline.simulation.subjects import SUBJECTS, Subject
-from greenline.spec.judge import Broken
-from greenline.trace.story import tell
 
 EXAMPLES = """\b
 Examples:
@@ -83,14 +78,14 @@ def simulate(
     if mutants:
         raise typer.Exit(_catch_mutants(subject, draw, range(first, first + tries), json))
     if plan is not None:
-        again = shlex.join(["greenline", "simulate", core, "--plan", str(plan), *(["--twice"] if twice else [])])
-        raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, twice, again))
+        how = shlex.join(["greenline", "simulate", core, "--plan", str(plan), *(["--twice"] if twice else [])])
+        raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, twice, how))
     if story or until is not None:
         if end - first != 1:
             raise Misuse(f"a story is of one seed, but --seeds {seeds} names {end - first}; ask for one of them")
         if soak is not None:
             raise Misuse("a story is of one run, and a soak of many; ask for one of them")
-        raise typer.Exit(_play_one(draw(first), trace, json, until, twice, _again(draw(first), twice)))
+        raise typer.Exit(_play_one(draw(first), trace, json, until, twice, again(draw(first), twice)))
     if trace is not None:
         _make_directory(trace)
     wanted = count(first) if soak is not None else range(first, end)
@@ -99,11 +94,11 @@ def simulate(
     results = _run_all((draw(seed) for seed in wanted), total, trace, farm_size, twice, begun, soak)
     seconds = time.monotonic() - begun
     if json:
-        as_json(_json(subject, nodes, profile, kinds, mutant, results, seconds))
+        as_json(as_object(subject, nodes, profile, kinds, mutant, results, seconds))
     else:
-        _summary(subject, nodes, profile, kinds, results, seconds)
-        _explain_first(results, shrinking, trace)
-    raise typer.Exit(_status(results))
+        summary(subject, nodes, profile, kinds, results, seconds)
+        explain_first(results, shrinking, trace)
+    raise typer.Exit(status_of(results))
 
 
 # What was asked for, checked.
@@ -176,7 +171,7 @@ def _make_directory(place: Path) -> None:
 # One run, told.
 
 
-def _play_one(plan: Plan, trace: Path | None, json: bool, until: int | None, twice: bool, again: str) -> Status:
+def _play_one(plan: Plan, trace: Path | None, json: bool, until: int | None, twice: bool, how: str) -> Status:
     if trace is not None:
         _make_directory(trace)
     batch = next(batches([plan], trace))
@@ -186,56 +181,11 @@ def _play_one(plan: Plan, trace: Path | None, json: bool, until: int | None, twi
             found = diverges(farm, plan)
         report.broken.extend([found] if found is not None else [])
     if json:
-        as_json({"runs": [_run_json(report)]})
+        as_json({"runs": [run_object(report)]})
     else:
-        _tell(report, until)
-        _verdict(report, again)
-    return _status([report])
-
-
-def _tell(report: Report, until: int | None = None) -> None:
-    line(_head(report))
-    for each in tell(report.rows):
-        if until is not None and each.number > until:
-            break
-        line(each)
-
-
-def _head(report: Report) -> str:
-    counts = report.counts
-    numbers = [f"seed {report.plan.seed}", f"{len(report.plan.names)} processes", f"{counts['steps']} steps"]
-    numbers += [
-        f"{counts.get(kind, 0)} {name}" for kind, name in (("faults: partition", "partitions"), ("crash", "crashes"))
-    ]
-    return "   ".join(numbers)
-
-
-def _verdict(report: Report, again: str) -> None:
-    _fail_lines(report.broken)
-    if report.end is End.STUCK:
-        line("STUCK  something still changes, long after the network has healed")
-    if not report.broken and report.end is End.QUIET:
-        line("ok  no rule broken, and the run fell quiet")
-    else:
-        line(f"again: {again}")
-
-
-def _fail_lines(broken: list[Broken]) -> None:
-    """One witness for each rule, and how many more there are."""
-    witnesses: dict[str, list[Broken]] = {}
-    for each in broken:
-        witnesses.setdefault(each.rule, []).append(each)
-    for first, *more in witnesses.values():
-        line(f"FAIL  {first}" + (f", and {len(more)} more" if more else ""))
-
-
-def _again(plan: Plan, twice: bool) -> str:
-    """The command that shows a run again, which was drawn from its seed."""
-    words = ["greenline", "simulate", plan.core, "--nodes", str(len(plan.names))]
-    words += ["--only", ",".join(plan.only)] if plan.only else ["--profile", plan.profile]
-    words += ["--mutant", plan.mutant] if plan.mutant else []
-    words += ["--twice"] if twice else []
-    return shlex.join([*words, "--seeds", str(plan.seed), "--story"])
+        tell_run(report, until)
+        verdict(report, how)
+    return status_of([report])
 
 
 # Many runs.
@@ -292,69 +242,6 @@ def _compared(farm: Farm, todo: Iterable[Batch]) -> Iterator[list[Report]]:
         yield first
 
 
-def _status(results: list[Report]) -> Status:
-    if any(report.broken for report in results):
-        return Status.BROKEN
-    return Status.STUCK if any(report.end is End.STUCK for report in results) else Status.OK
-
-
-def _summary(
-    subject: Subject, nodes: int, profile: str, kinds: tuple[str, ...], results: list[Report], seconds: float
-) -> None:
-    what = ",".join(kinds) or profile
-    line(f"{subject.name}   {nodes} processes   {what}   {len(results)} runs in {seconds:.1f} s")
-    runs_with: Counter[str] = Counter()
-    in_all: Counter[str] = Counter()
-    for report in results:
-        runs_with.update(report.counts.keys())
-        in_all.update(report.counts)
-    for name, total in sorted(in_all.items()):
-        line(f"  {name:<34}{total:>12}   in {runs_with[name] / len(results):>5.0%} of the runs")
-    broken = sum(bool(report.broken) for report in results)
-    stuck = sum(report.end is End.STUCK for report in results)
-    rate = len(results) / seconds * 3600 if seconds else 0
-    line(f"  {'seeds an hour at this rate':<34}{rate:>12.0f}")
-    is_well = not broken and not stuck
-    line(
-        "ok  no rule broken, every run fell quiet"
-        if is_well
-        else f"FAIL  {broken} runs broke a rule, {stuck} are stuck"
-    )
-
-
-def _explain_first(results: list[Report], shrinking: bool, trace: Path | None) -> None:
-    """The first failing run: what broke, how to see it again, and the shortest plan that still fails so."""
-    failing = next((report for report in results if report.broken or report.end is End.STUCK), None)
-    if failing is None:
-        return
-    line()
-    _verdict(failing, _again(failing.plan, any(each.rule == DIVERGED for each in failing.broken)))
-    if shrinking:
-        with progress("making it short") as bar:
-            task = bar.add_task("", total=None)
-            rule = failing.broken[0].rule if failing.broken else None
-            short = made_short(failing.plan, rule, lambda: bar.advance(task))
-        _tell_short(short, trace)
-
-
-def _tell_short(report: Report, trace: Path | None) -> None:
-    short = report.plan
-    line()
-    line(f"made short: {len(short.schedule) + len(short.requests)} steps among {' '.join(short.names)}")
-    for step in steps(short):
-        line(f"  {step}")
-    line()
-    _tell(report)
-    _fail_lines(report.broken)
-    if trace is None:
-        aside("to keep the short plan, run it again with --trace DIR")
-    else:
-        kept = trace / f"{short.run}.plan.json"
-        kept.write_bytes(msgspec.json.format(msgspec.json.encode(short), indent=1))
-        twice = " --twice" if any(each.rule == DIVERGED for each in report.broken) else ""
-        line(f"again: greenline simulate {short.core} --plan {shlex.quote(str(kept))}{twice}")
-
-
 # Seeded bugs.
 
 
@@ -382,41 +269,3 @@ def _first_catch(farm: Farm, plans: Iterable[Plan]) -> tuple[int | None, str | N
             if report.end is End.STUCK:
                 return report.plan.seed, "stuck"
     return None, None
-
-
-# For programs.
-
-
-def _json(
-    subject: Subject,
-    nodes: int,
-    profile: str,
-    kinds: tuple[str, ...],
-    mutant: str | None,
-    results: list[Report],
-    seconds: float,
-) -> dict[str, Any]:
-    return {
-        "core": subject.name,
-        "nodes": nodes,
-        "profile": profile,
-        "only": list(kinds),
-        "mutant": mutant,
-        "seconds": round(seconds, 3),
-        "runs": [_run_json(report) for report in results],
-    }
-
-
-def _run_json(report: Report) -> dict[str, Any]:
-    return {
-        "seed": report.plan.seed,
-        "run": report.plan.run,
-        "trace_hash": report.trace_hash,
-        "end": report.end.value,
-        "broken": [_broken_json(each) for each in report.broken],
-        "counts": report.counts,
-    }
-
-
-def _broken_json(broken: Broken) -> dict[str, Any]:
-    return {"rule": broken.rule, "because": broken.because, "witness": broken.witness}

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from enum import StrEnum
 from types import NoneType
 from typing import Any
 
 import msgspec
-from crc32c import crc32c
 
 from greenline.kernel import evidence
 from greenline.kernel.codec import KERNEL_CHANNEL, Codec, CodecError, Log, unseal_one
@@ -37,9 +35,10 @@ from greenline.kernel.effects import (
 )
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
 from greenline.kernel.evidence import Row
-from greenline.kernel.identities import ProcId, in_order
+from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
-from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, TransitionalConf
+from greenline.kernel.ports import Busy, Multicast, RegularConf, TransitionalConf
+from greenline.kernel.scribe import Depth, Scribe
 
 
 class Life(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -49,18 +48,6 @@ class Life(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 _LIVES: Codec[Life] = Codec(KERNEL_CHANNEL, Life)
-
-
-class Depth(StrEnum):
-    """How much of a life goes into the trace."""
-
-    FULL = "full"
-    CONFIGURATIONS = "configurations"
-
-
-_TURNED_DOWN = frozenset(
-    {evidence.START, evidence.REGULAR, evidence.TRANSITIONAL, evidence.HALT, evidence.PHASE, evidence.DIGEST}
-)
 
 
 class Layer:
@@ -119,14 +106,11 @@ class Router:
         self.me = me
         self.peers = tuple(sorted(set(peers) - {me}))
         self.layers = layers
-        self.depth = depth
+        self.scribe = Scribe(me, depth)
         self.life: Booting | Running | Stopped | None = None
         self.incarnation = 0
-        self.conf: str | None = None
-        """The configuration last told through the port: what a crash happens in."""
         self.ignored: Counter[str] = Counter()
         """What was refused or dropped, by reason."""
-        self._rows = 0
         self._generation = 0
         self._forces = 0
         self._forcing: list[tuple[int, int]] = []
@@ -174,7 +158,7 @@ class Router:
             message = self.layers[position].wire.decode(frame)
         except CodecError as error:
             self.ignored[type(error).__name__] += 1
-            self._record(evidence.DROPPED, None, detail=f"from {sender}: {error}")
+            self._note(evidence.DROPPED, None, detail=f"from {sender}: {error}")
             return self._take_orders()
         return self._run(position, Received(message, sender))
 
@@ -245,16 +229,17 @@ class Router:
 
     def _step(self, position: int, event: Event) -> None:
         layer = self.layers[position]
-        if type(event) is Upcall and type(event.payload) in _CONFIGURATIONS:
+        if type(event) is Upcall and isinstance(event.payload, RegularConf | TransitionalConf):
             layer.conf = str(event.payload.conf.conf_id)
         try:
             effects = layer.core.handle(self._now, event)
             if type(event) is Downcall and type(event.payload) is Multicast:
-                self._generated(layer, event.payload, effects)
+                refused = any(type(each) is Upcall and each.payload == Busy(event.payload.message) for each in effects)
+                self._write_down(self.scribe.generated(self._now, layer.name, layer.conf, event.payload, refused))
             phase = type(layer.core.phase)
             if phase is not layer.phase and phase is not NoneType:
                 layer.phase = phase
-                self._record(evidence.PHASE, layer, detail=phase.__name__)
+                self._note(evidence.PHASE, layer, detail=phase.__name__)
         except Impossible as error:
             self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {error}")
         except Exception as error:  # noqa: BLE001 - whatever else a core raises is our own mistake too: the node stops
@@ -278,17 +263,27 @@ class Router:
 
     def _begin(self, boot: Booting) -> None:
         self.life = Running()
-        self._record(evidence.START, None)
+        self.scribe.begin(boot.incarnation)
+        self._note(evidence.START, None)
         for position in reversed(range(len(self.layers))):
             self._agenda.append((position, Start(self.me, boot.incarnation, boot.records[position])))
 
     def _halt(self, reason: str) -> None:
         assert type(self.life) is not Stopped, "a node stops once"
         if type(self.life) is not Booting:  # a life whose incarnation is not durable has no rows: it never was
-            self._record(evidence.HALT, None, detail=reason)
+            self._note(evidence.HALT, None, detail=reason)
         self._agenda.clear()
         self.life = Stopped(reason)
         self._orders.append(Stop(reason))
+
+    def _note(self, kind: str, layer: Layer | None, detail: str | None = None) -> None:
+        """A row about this node, or about one of its cores."""
+        name, conf = (None, self.scribe.conf) if layer is None else (layer.name, layer.conf)
+        self._write_down(self.scribe.note(self._now, kind, name, conf, detail))
+
+    def _write_down(self, row: Row | None) -> None:
+        if row is not None:
+            self._orders.append(Record(row))
 
     # What each effect comes to.
 
@@ -353,9 +348,10 @@ class Router:
         if effect.gate is not None and self._waits(position, effect):
             return
         payload = effect.payload
-        witness = _AT_THE_PORT.get(type(payload))
-        if witness is not None:
-            witness(self, self.layers[position], payload)
+        layer = self.layers[position]
+        if isinstance(payload, RegularConf | TransitionalConf):
+            layer.conf = str(payload.conf.conf_id)
+        self._write_down(self.scribe.passed(self._now, layer.name, layer.conf, payload))
         if position:
             self._agenda.append((position - 1, Upcall(payload)))
         else:
@@ -363,94 +359,14 @@ class Router:
 
     def _trace(self, position: int, effect: Trace) -> None:
         layer = self.layers[position]
-        assert effect.kind not in evidence.EVIDENCE, f"{layer.name} may not write evidence of kind {effect.kind}"
-        self._record(
-            effect.kind,
-            layer,
-            detail=effect.detail,
-            message=None if effect.message is None else str(effect.message),
-            members=None if effect.members is None else " ".join(effect.members),
-            colour=effect.colour,
-            position=effect.position,
-            sub=effect.sub,
-            digest=effect.digest,
-        )
+        self._write_down(self.scribe.witness(self._now, layer.name, layer.conf, effect))
 
     def _ignored(self, position: int, effect: Ignored) -> None:
         self.ignored[effect.reason] += 1
-        self._record(evidence.IGNORED, self.layers[position], detail=effect.reason)
+        self._note(evidence.IGNORED, self.layers[position], detail=effect.reason)
 
     def _halted(self, position: int, effect: Halt) -> None:
         self._halt(f"{self.layers[position].name}: {effect.reason}")
-
-    # The trace of what passes the group communication port, written here and not by the core under test.
-
-    def _generated(self, layer: Layer, call: Multicast, effects: list[Any]) -> None:
-        refused = any(type(effect) is Upcall and effect.payload == Busy(call.message) for effect in effects)
-        kind = evidence.BUSY if refused else evidence.GENERATE
-        message, service = str(call.message), call.service.value
-        self._record(kind, layer, message=message, service=service, digest=_digest(call.payload))
-
-    def _sent(self, layer: Layer, upcall: Sent) -> None:
-        self._record(evidence.SEND, layer, message=str(upcall.message))
-
-    def _delivered(self, layer: Layer, upcall: Deliver) -> None:
-        self._record(
-            evidence.DELIVER,
-            layer,
-            message=str(upcall.message),
-            service=upcall.service.value,
-            position=upcall.seq,
-            sub=upcall.sub,
-            digest=_digest(upcall.payload),
-        )
-
-    def _configured(self, layer: Layer, upcall: RegularConf | TransitionalConf) -> None:
-        self.conf = layer.conf = str(upcall.conf.conf_id)
-        kind = evidence.REGULAR if type(upcall) is RegularConf else evidence.TRANSITIONAL
-        self._record(kind, layer, members=" ".join(in_order(upcall.conf.members)))
-
-    def _record(
-        self,
-        kind: str,
-        layer: Layer | None,
-        *,
-        message: str | None = None,
-        service: str | None = None,
-        colour: str | None = None,
-        position: int | None = None,
-        sub: int | None = None,
-        members: str | None = None,
-        digest: str | None = None,
-        detail: str | None = None,
-    ) -> None:
-        if self.depth is not Depth.FULL and kind not in _TURNED_DOWN:
-            return
-        index = self._rows
-        self._rows = index + 1
-        name = None if layer is None else layer.name
-        row = Row(
-            self.me,
-            self.incarnation,
-            index,
-            self._now,
-            kind,
-            name,
-            self.conf if layer is None else layer.conf,
-            message,
-            service,
-            colour,
-            position,
-            sub,
-            members,
-            digest,
-            detail,
-        )
-        self._orders.append(Record(row))
-
-
-def _digest(payload: bytes) -> str:
-    return f"{crc32c(payload):08x}"
 
 
 _CARRY_OUT: dict[type[Any], Callable[[Router, int, Any], None]] = {
@@ -467,13 +383,4 @@ _CARRY_OUT: dict[type[Any], Callable[[Router, int, Any], None]] = {
     Trace: Router._trace,
     Ignored: Router._ignored,
     Halt: Router._halted,
-}
-
-_CONFIGURATIONS = frozenset({RegularConf, TransitionalConf})
-
-_AT_THE_PORT: dict[type[Any], Callable[[Router, Layer, Any], None]] = {
-    Sent: Router._sent,
-    Deliver: Router._delivered,
-    RegularConf: Router._configured,
-    TransitionalConf: Router._configured,
 }

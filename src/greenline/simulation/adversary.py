@@ -14,15 +14,14 @@ Members of a transitional configuration that never install it owe what was deliv
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from greenline.kernel.effects import Call, Effect
 from greenline.kernel.events import Answered, Downcall, Event, Start, Upcall
-from greenline.kernel.evidence import CRASH, DELIVER, GENERATE, HALT, REGULAR, SEND, TRANSITIONAL, Row
 from greenline.kernel.identities import ConfId, Configuration, MessageId, ProcId, TransId, in_order
 from greenline.kernel.orders import Ask
 from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, RegularConf, Sent, Service, TransitionalConf
@@ -408,32 +407,3 @@ class Adversary:
 def _delivery(ring: Ring, place: int) -> Deliver:
     placed = ring.order[place]
     return Deliver(placed.message, placed.service, placed.payload)
-
-
-def cases(rows: Sequence[Row]) -> Counter[str]:
-    """How often each case of thesis section 6.2 befell a safe message: 1, ? and 0."""
-    sent_in = {row.message: row.conf for row in rows if row.kind == SEND}
-    safe = {row.message for row in rows if row.kind in (GENERATE, DELIVER) and row.service == Service.SAFE}
-    delivered: dict[tuple[str, str | None], str] = {}
-    left: dict[str | None, set[str]] = {}
-    inside: dict[str, tuple[str | None, str]] = {}
-    for row in rows:
-        if row.kind in (REGULAR, TRANSITIONAL):
-            family = row.conf if row.kind == REGULAR else inside[row.process][0]
-            if row.kind == REGULAR and row.process in inside:
-                left.setdefault(inside[row.process][0], set()).add(row.process)
-            inside[row.process] = (family, row.kind)
-        elif row.kind in (CRASH, HALT):
-            inside.pop(row.process, None)
-        elif row.kind == DELIVER:
-            delivered[row.process, row.message] = inside[row.process][1]
-    found: Counter[str] = Counter()
-    for message in safe & sent_in.keys():
-        values = {kind for (_, each), kind in delivered.items() if each == message}
-        found["case 1: safe in the regular configuration"] += REGULAR in values
-        found["case ?: safe in a transitional configuration"] += TRANSITIONAL in values
-        gone = left.get(sent_in[message], set())
-        found["case 0: safe and not delivered in a component"] += any((q, message) not in delivered for q in gone)
-    for kind, name in ((REGULAR, "regular"), (TRANSITIONAL, "transitional")):
-        found[f"deliveries in {name} configurations"] = sum(value == kind for value in delivered.values())
-    return +found

@@ -12,7 +12,8 @@ from greenline.kernel.ports import Service
 from greenline.kernel.router import Layer
 from greenline.noticeboard.core import Noticeboard
 from greenline.noticeboard.messages import Message, Notice
-from greenline.simulation.adversary import Adversary, Stub, cases
+from greenline.simulation.adversary import Adversary, Stub
+from greenline.simulation.coverage import cases
 from greenline.simulation.mutants import noticeboard as noticeboard_mutants
 from greenline.simulation.mutants.mutant import Mutant
 from greenline.simulation.world import Build, World

@@ -172,7 +172,7 @@ class World:
             self.counts["crashes while booting"] += 1
             self.note(evidence.FAULT, f"{process.name} crashed while it booted")
             return
-        conf = process.router.conf
+        conf = process.router.scribe.conf
         self.add_row(Row(process.name, incarnation, index, process.clock(), evidence.CRASH, conf=conf))
 
     def note_halt(self, process: Process, reason: str) -> None:
