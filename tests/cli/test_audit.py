@@ -61,7 +61,7 @@ def test_a_trace_is_judged_by_what_it_holds(greenline: Greenline, tmp_path: Path
     ("rules", "said"),
     [
         ("nowhere", "the specification has no folder 'nowhere'; it has evs, noticeboard, run"),
-        ("evs/9", "no rule 'evs/9'"),
+        ("evs/9", "no rule 'evs/9'; it has evs/0_1"),
     ],
 )
 def test_a_rule_that_does_not_exist_is_one_clear_message(
@@ -76,3 +76,23 @@ def test_what_is_no_trace_is_one_clear_message(greenline: Greenline, tmp_path: P
     answer = greenline("audit", tmp_path / "nowhere")
     assert answer.status == 2
     assert "does not exist" in answer.err
+
+
+def test_runs_of_several_protocols_are_each_judged_by_their_own_rules(greenline: Greenline, tmp_path: Path) -> None:
+    greenline("simulate", "noticeboard", "--seeds", "0:2", "--trace", tmp_path / "mixed" / "n")
+    greenline("simulate", "adversary", "--seeds", "0:2", "--trace", tmp_path / "mixed" / "a")
+    answer = greenline("audit", tmp_path / "mixed")
+    assert answer.status == 0
+    assert "4 runs" in answer.out
+
+
+def test_a_trace_without_rows_is_not_well(greenline: Greenline, tmp_path: Path) -> None:
+    TraceWriter(tmp_path / "empty.trace", "run").close()
+    answer = greenline("audit", tmp_path)
+    assert answer.status == 2
+    assert "nothing to judge" in answer.err
+
+
+def test_a_rule_may_be_named_by_its_number(greenline: Greenline, traces: Path) -> None:
+    answer = greenline("audit", traces, "--rules", "evs/3", "--json")
+    assert [each["rule"] for each in answer.json["rules"]] == ["evs/3_self_delivery"]

@@ -98,6 +98,22 @@ def by_another(rows: list[Row], chance: Random) -> list[Row]:
     return rows
 
 
+def otherwise_promised(rows: list[Row], chance: Random) -> list[Row]:
+    """A message is said to have another service, or none."""
+    row = _some(rows, chance, "generate", "deliver")
+    if row is not None:
+        row.service = chance.choice(("basic", "causal", "agreed", "safe", "SAFE", None))
+    return rows
+
+
+def emptied(rows: list[Row], chance: Random) -> list[Row]:
+    """Something that a row should say is missing."""
+    row = _some(rows, chance, "regular", "transitional", "send", "deliver", "generate")
+    if row is not None:
+        setattr(row, chance.choice(("members", "conf", "message")), None)
+    return rows
+
+
 def of_others(rows: list[Row], chance: Random) -> list[Row]:
     """A configuration is said to have other members."""
     row = _some(rows, chance, "regular", "transitional")
@@ -141,6 +157,8 @@ MISTAKES: tuple[Callable[[list[Row], Random], list[Row]], ...] = (
     moved,
     of_another,
     by_another,
+    otherwise_promised,
+    emptied,
     of_others,
     of_another_kind,
     later,

@@ -93,6 +93,10 @@ CASES: list[tuple[str, list[Change], dict[str, object]]] = [
         [("p.1 generate p:1:2 safe", "p.1 generate p:1:2 safe\np.1 generate p:1:2 safe")],
         {"message": "p:1:2"},
     ),
+    ("0_4_one_service", [("q.1 deliver p:1:1 safe", "q.1 deliver p:1:1 agreed")], {"message": "p:1:1"}),
+    ("0_4_one_service", [("q.1 generate q:1:1 agreed", "q.1 generate q:1:1 AGREED")], {"message": "q:1:1"}),
+    ("0_4_one_service", [("p.1 generate p:1:2 safe", "p.1 generate p:1:2")], {"message": "p:1:2"}),
+    ("0_5_rows_are_complete", [("p.1 regular p.3 p", "p.1 regular p.3")], {"process": "p"}),
     # 1: basic delivery
     (
         "1_1_precedes_is_an_order",
@@ -331,6 +335,30 @@ def test_a_crash_excuses_and_a_run_that_goes_on_may_still_deliver() -> None:
     going_on = changed(*lacking, ("q.1 regular q.3 q", ""), UNQUIET)
     assert verdict(going_on) == {}
     assert "7_1_safe_delivery" in verdict(changed(*lacking, ("q.1 regular q.3 q", "")))
+
+
+def test_a_weaker_label_on_a_delivery_hides_nothing() -> None:
+    """What was generated as safe is judged as safe, whatever a provider calls it when it delivers it."""
+    for label in ("agreed", "basic"):
+        hidden = changed(("q.1 deliver p:1:1 safe", ""), ("p.1 deliver p:1:1 safe", f"p.1 deliver p:1:1 {label}"))
+        assert {"0_4_one_service", "7_1_safe_delivery"} <= verdict(hidden).keys()
+
+
+def test_who_is_past_a_configuration_is_not_excused() -> None:
+    """The run goes on, but counters rise: q will never install p.2."""
+    past = changed(
+        UNQUIET,
+        ("q.1 generate q:1:1 agreed", ""),
+        ("q.1 send q:1:1", ""),
+        ("q.1 deliver p:1:1 safe", ""),
+        ("q.1 deliver q:1:1 agreed", ""),
+        ("p.1 deliver q:1:1 agreed", ""),
+        ("q.1 transitional p.2>q.3 q", ""),
+        ("q.1 regular q.3 q", ""),
+        ("q.1 transitional q.1>p.2 q", "q.1 transitional q.1>q.3 q"),
+        ("q.1 regular p.2 p q", "q.1 regular q.3 q"),
+    )
+    assert {"7_1_safe_delivery", "7_2_safe_configuration"} <= verdict(past).keys()
 
 
 def test_rows_out_of_number_and_at_one_place() -> None:

@@ -15,7 +15,7 @@ Members of a transitional configuration that never install it owe what was deliv
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -316,9 +316,9 @@ class Adversary:
                 old.owed[seat.name] |= regular | rest
                 continue
             places = regular - set(range(seat.delivered)) - seat.early
-            seat.script.extend(_delivery(old, place) for place in sorted(places))
+            seat.script.extend(_delivery(old, place) for place in self._in_some_order(old, places))
             seat.script.append(TransitionalConf(trans))
-            seat.script.extend(_delivery(old, place) for place in sorted(rest))
+            seat.script.extend(_delivery(old, place) for place in self._in_some_order(old, rest))
             seat.script.append(RegularConf(new.conf))
             seat.next_ring = new
             old.present.discard(seat.name)
@@ -328,6 +328,21 @@ class Adversary:
             last = max(place for place in range(cut) if old.order[place].service is Service.SAFE)
             for name in old.present:
                 old.owed[name] |= set(range(last + 1))
+
+    def _in_some_order(self, ring: Ring, places: set[int]) -> Iterator[int]:
+        """The agreed ones in their order, the others anywhere after their causes: each process in its own way."""
+        left = sorted(places)
+        while left:
+            first_agreed = next((place for place in left if ring.order[place].is_agreed), None)
+            had = set(range(len(ring.order))) - set(left)
+            free = [
+                place
+                for place in left
+                if (place == first_agreed or not ring.order[place].is_agreed) and self._has_causes(ring, place, had)
+            ]
+            chosen = left[0] if self.chance.random() < 0.5 else self.chance.choice(free)
+            left.remove(chosen)
+            yield chosen
 
     def _trans_id(self, old: Ring, new: Ring) -> TransId:
         assert isinstance(old.conf.conf_id, ConfId)

@@ -66,18 +66,27 @@ def rules_named(names: Iterable[str]) -> list[Rule]:
     found: dict[str, Rule] = {}
     for name in names:
         folder, slash, _ = name.partition("/")
-        matching = [rule for rule in rules_in(folder) if not slash or rule.name == name]
+        matching = [
+            rule for rule in rules_in(folder) if not slash or rule.name == name or rule.name.startswith(name + "_")
+        ]
         if not matching:
-            raise ValueError(f"the specification has no rule {name!r}; see its folder {folder!r}")
+            known = ", ".join(rule.name for rule in rules_in(folder))
+            raise ValueError(f"the specification has no rule {name!r}; it has {known}")
         found.update((rule.name, rule) for rule in matching)
     return list(found.values())
 
 
-def folders_for(trace: pa.Table) -> list[str]:
-    """The folders whose rules fit what a trace holds."""
-    layers = set(trace.column("layer").unique().to_pylist())
-    kinds = set(trace.column("kind").unique().to_pylist())
-    return ["run", *(["noticeboard"] if "noticeboard" in layers else []), *(["evs"] if "regular" in kinds else [])]
+def folders_by_run(trace: pa.Table) -> dict[str, tuple[str, ...]]:
+    """Which rules fit each run: those of its protocol, and of what every provider of the port promises."""
+    found: dict[str, set[str]] = {}
+    kinds = trace.group_by(["run", "layer", "kind"]).aggregate([]).to_pylist()
+    for row in kinds:
+        folders = found.setdefault(row["run"], {"run"})
+        if row["layer"] == "noticeboard":
+            folders.add("noticeboard")
+        elif row["kind"] in ("regular", "transitional", "send", "deliver"):
+            folders.add("evs")
+    return {run: tuple(sorted(folders)) for run, folders in found.items()}
 
 
 @cache

@@ -14,7 +14,9 @@ from itertools import pairwise
 from greenline.kernel.evidence import WORLD, Row
 
 CONFS = ("regular", "transitional")
-KINDS = ("start", "generate", "send", "deliver", *CONFS, "crash", "halt")
+SPOKEN = ("generate", "send", "deliver")
+KINDS = ("start", *SPOKEN, *CONFS, "crash", "halt")
+SERVICES = ("basic", "causal", "agreed", "safe")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +49,8 @@ class Execution:
                 row.incarnation,
                 row.local_index,
                 "crash" if row.kind == "halt" else row.kind,
-                row.conf,
-                row.message,
+                (row.conf or "") if row.kind in CONFS else row.conf,
+                (row.message or "") if row.kind in SPOKEN else row.message,
                 row.service,
                 tuple((row.members or "").split()),
             )
@@ -112,11 +114,22 @@ class Execution:
 
     @cached_property
     def service(self) -> dict[str | None, str | None]:
-        found: dict[str | None, list[str]] = {}
-        for event in self.events:
-            if event.message is not None:
-                found.setdefault(event.message, []).extend([event.service] if event.service else [])
-        return {message: min(services) if services else None for message, services in found.items()}
+        """What was promised when it was generated; of one that nobody generated, what its deliveries say."""
+        found: dict[str | None, str | None] = {}
+        for message in {event.message for event in self.events if event.message is not None}:
+            same = [event for event in self.events if event.message == message and event.service]
+            generated = [event.service or "" for event in same if event.kind == "generate"]
+            found[message] = min(generated or [event.service or "" for event in same], default=None)
+        return found
+
+    def counter(self, process: str) -> int:
+        """The highest counter of a regular configuration that it has delivered, in any life."""
+        return max((_counter(e.conf) or 0 for e in self.of.get(process, []) if e.kind == "regular"), default=0)
+
+    def is_past(self, process: str, conf: str | None) -> bool:
+        """Counters rise, so who is past a configuration never installs it."""
+        counter = _counter(conf)
+        return counter is not None and self.counter(process) >= counter
 
     def is_agreed(self, event: Event) -> bool:
         return self.service.get(event.message) in ("agreed", "safe")
@@ -217,6 +230,16 @@ def _has_cycle(edges: dict[object, set[object]]) -> bool:
     return False
 
 
+def _counter(conf: str | None) -> int | None:
+    parts = (conf or "").split(".")
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None
+
+
+def _parts(message: str | None) -> list[str]:
+    """Sender, life and number, as far as the name has them."""
+    return [*(message or "").split(":"), "", ""][:3]
+
+
 # The rules, each as the thesis puts it: True if it is broken.
 
 
@@ -243,7 +266,7 @@ def a_life_begins_and_ends(x: Execution) -> bool:
 
 def a_message_is_its_senders(x: Execution) -> bool:
     for event in x.all("generate", "send"):
-        sender, life, _ = (event.message or "").split(":")
+        sender, life, _ = _parts(event.message)
         if (event.process, str(event.life)) != (sender, life):
             return True
         generated = [e for e in x.all("generate") if e.message == event.message]
@@ -252,6 +275,19 @@ def a_message_is_its_senders(x: Execution) -> bool:
         if event.kind == "send" and not (generated and x.before(generated[0], event)):
             return True
     return False
+
+
+def one_service(x: Execution) -> bool:
+    said: dict[str | None, list[str | None]] = {}
+    for event in x.all("generate", "deliver"):
+        said.setdefault(event.message, []).append(event.service)
+    return any(len(set(services)) > 1 or services[0] not in SERVICES for services in said.values())
+
+
+def rows_are_complete(x: Execution) -> bool:
+    return any(not event.conf or not event.members for event in x.all(*CONFS)) or any(
+        not event.message for event in x.all(*SPOKEN)
+    )
 
 
 def spec_1_1(x: Execution) -> bool:
@@ -394,7 +430,7 @@ def spec_6_3(x: Execution) -> bool:
             if not (x.before(m, later) and x.family(m) == x.family(later)):
                 continue
             for mine in agreed:
-                sender = (m.message or "").split(":")[0]
+                sender = _parts(m.message)[0]
                 was_sent = any(
                     s.process == sender and s.message == m.message and s.conf == x.family(mine) for s in x.all("send")
                 )
@@ -418,6 +454,8 @@ def spec_7_1(x: Execution) -> bool:
             if x.delivers(q, event.message, family) or x.crashes_in(q, family):
                 continue
             moved_on = any(x.has_left(q, family, life) for life in x.lives_of(q))
+            was_there = any(e.is_conf and family is not None and x.family(e) == family for e in x.of.get(q, []))
+            moved_on = moved_on or (not was_there and x.is_past(q, family))
             if moved_on or x.is_quiet or not x.is_up(q):
                 return True
     return False
@@ -425,7 +463,8 @@ def spec_7_1(x: Execution) -> bool:
 
 def spec_7_2(x: Execution) -> bool:
     return any(
-        not any(e.process == q and e.conf == event.conf for e in x.all(*CONFS)) and (x.is_quiet or not x.is_up(q))
+        not any(e.process == q and e.conf == event.conf for e in x.all(*CONFS))
+        and (x.is_quiet or not x.is_up(q) or x.is_past(q, event.conf))
         for event in x.all("deliver")
         if x.service.get(event.message) == "safe" and x.kind(event.conf) == "regular"
         for q in x.members(event.conf)
@@ -445,13 +484,9 @@ def vs_2(x: Execution) -> bool:
 
 
 def vs_3(x: Execution) -> bool:
-    def counter(event: Event) -> int | None:
-        parts = (event.conf or "").split(".")
-        return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None
-
     for process in x.processes:
         for one, other in pairwise(event for event in x.of[process] if event.kind == "regular"):
-            first, second = counter(one), counter(other)
+            first, second = _counter(one.conf), _counter(other.conf)
             if first is not None and second is not None and second <= first:
                 return True
     return False
@@ -540,13 +575,14 @@ def vs_10(x: Execution) -> bool:
 def vs_11(x: Execution) -> bool:
     for life in x.lives():
         own = [
-            (event.message or "").split(":")
+            _parts(event.message)
             for event in life
-            if event.kind == "deliver" and (event.message or "").split(":")[0] == event.process
+            if event.kind == "deliver" and _parts(event.message)[0] == event.process
             if x.service.get(event.message) not in ("basic", None)
         ]
-        if any(one[1] == other[1] and int(other[2]) <= int(one[2]) for one, other in pairwise(own)):
-            return True
+        for one, other in pairwise(own):
+            if one[1] == other[1] and one[2].isdigit() and other[2].isdigit() and int(other[2]) <= int(one[2]):
+                return True
     return False
 
 
@@ -554,6 +590,8 @@ RULES: dict[str, Callable[[Execution], bool]] = {
     "evs/0_1_rows_are_numbered": rows_are_numbered,
     "evs/0_2_a_life_begins_and_ends": a_life_begins_and_ends,
     "evs/0_3_a_message_is_its_senders": a_message_is_its_senders,
+    "evs/0_4_one_service": one_service,
+    "evs/0_5_rows_are_complete": rows_are_complete,
     "evs/1_1_precedes_is_an_order": spec_1_1,
     "evs/1_2_a_process_is_a_sequence": spec_1_2,
     "evs/1_3_delivered_was_sent": spec_1_3,

@@ -11,7 +11,7 @@ WITH acts AS (
 placed AS (
     SELECT run, process, n, conf, message, kind,
            min(CASE WHEN kind = 'send' THEN n END) OVER (
-               PARTITION BY run, process, conf ORDER BY n ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+               PARTITION BY run, process, conf ORDER BY n DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
            ) AS next_send_n
     FROM acts
 ),

@@ -25,12 +25,20 @@ lacking AS (
     JOIN sent s ON s.run = p.run AND s.message = p.message AND s.conf = p.family AND s.process = p.sender
     ANTI JOIN delivered d
       ON d.run = r.run AND d.process = r.process AND d.message = p.message AND d.family = r.family
+),
+wanting AS (SELECT DISTINCT run, process, conf, family FROM lacking),
+-- How far into what q delivered each other process got: the last message that both have.
+common AS (
+    SELECT w.run, w.process, w.conf, other.process AS witness, max(other.n) AS n
+    FROM wanting w
+    JOIN agreed mine ON mine.run = w.run AND mine.process = w.process AND mine.conf = w.conf
+    JOIN agreed other ON other.run = mine.run AND other.message = mine.message AND other.family = mine.family
+    GROUP BY w.run, w.process, w.conf, other.process
 )
-SELECT DISTINCT l.run, l.process, l.message, l.conf,
-       'it delivered ' || after.message || ' without it, though ' || witness.process || ' delivered it before that' AS because
+SELECT l.run, l.process, l.message, l.conf,
+       'it delivered what comes after it, as ' || min(a.process) || ' did that delivered it' AS because
 FROM lacking l
-JOIN agreed witness ON witness.run = l.run AND witness.message = l.message AND witness.family = l.family
-JOIN agreed after
-  ON after.run = l.run AND after.process = witness.process AND after.family = l.family AND after.n > witness.n
-JOIN agreed mine
-  ON mine.run = l.run AND mine.process = l.process AND mine.conf = l.conf AND mine.message = after.message
+JOIN agreed a ON a.run = l.run AND a.message = l.message AND a.family = l.family
+JOIN common c ON c.run = l.run AND c.process = l.process AND c.conf = l.conf AND c.witness = a.process
+WHERE a.n < c.n
+GROUP BY l.run, l.process, l.message, l.conf

@@ -1,6 +1,6 @@
 -- Specification 7.1. A safe message that is delivered in c is delivered by every member of c in the same family, unless
 -- it crashes there. Reading S-c: the family counts, not the very configuration. In a run that is not quiet a member
--- that is still up and has not moved on may deliver it yet.
+-- that is still up and has not moved on may deliver it yet, unless it is past that configuration already (vs.3).
 WITH need AS (SELECT DISTINCT run, message, conf, family FROM delivered WHERE service = 'safe'),
 lacking AS (
     SELECT n.run, n.message, n.conf, n.family, m.process
@@ -26,4 +26,5 @@ LEFT JOIN stayed s ON s.run = l.run AND s.process = l.process AND s.family = l.f
 LEFT JOIN ended e ON e.run = l.run AND e.process = l.process
 LEFT JOIN quiet q ON q.run = l.run
 WHERE coalesce(s.has_crashed, 0) = 0
-  AND (coalesce(s.has_left, 0) = 1 OR q.run IS NOT NULL OR NOT coalesce(e.is_up, TRUE))
+  AND (coalesce(s.has_left, 0) = 1 OR q.run IS NOT NULL OR NOT coalesce(e.is_up, TRUE)
+       OR (s.process IS NULL AND e.counter >= TRY_CAST(split_part(l.family, '.', 2) AS BIGINT)))

@@ -13,12 +13,21 @@ numbered AS (
            ) ELSE 0 END AS place
     FROM delivered
 ),
-counted AS (
-    SELECT r.run, r.old, r.trans, r.new, d.conf, d.place, d.message, count(DISTINCT r.process) AS processes
+walked AS (
+    SELECT r.run, r.process, r.old, r.trans, r.new, d.conf, d.place, d.message
     FROM route r
-    JOIN numbered d ON d.run = r.run AND d.process = r.process AND d.incarnation = r.incarnation
-      AND (d.conf = r.old OR d.conf = r.trans)
-    GROUP BY r.run, r.old, r.trans, r.new, d.conf, d.place, d.message
+    JOIN numbered d
+      ON d.run = r.run AND d.process = r.process AND d.incarnation = r.incarnation AND d.conf = r.old
+    UNION ALL
+    SELECT r.run, r.process, r.old, r.trans, r.new, d.conf, d.place, d.message
+    FROM route r
+    JOIN numbered d
+      ON d.run = r.run AND d.process = r.process AND d.incarnation = r.incarnation AND d.conf = r.trans
+),
+counted AS (
+    SELECT run, old, trans, new, conf, place, message, count(DISTINCT process) AS processes
+    FROM walked
+    GROUP BY run, old, trans, new, conf, place, message
 )
 SELECT c.run, c.message, c.conf, c.new AS next_conf,
        'of ' || CAST(t.processes AS STRING) || ' processes that went together, '
