@@ -10,6 +10,7 @@ import pytest
 
 from greenline.spec import twin
 from greenline.spec.judge import Judge, rules_in
+from greenline.trace.tables import to_table
 from tests.trace.rows import history, trace
 
 JUDGE = Judge(("evs",))
@@ -285,6 +286,65 @@ CASES: list[tuple[str, list[Change], dict[str, object]]] = [
         [("p.1 deliver p:1:1 safe", ""), ("p.1 deliver p:1:2 safe", "p.1 deliver p:1:2 safe\np.1 deliver p:1:1 safe")],
         {"process": "p", "message": "p:1:1"},
     ),
+    # and once more, in another way each
+    (
+        "2_3_after_for_all",
+        [("p.1 regular p.2 p q", ""), ("p.1 deliver q:1:1 agreed", "p.1 deliver q:1:1 agreed\np.1 regular p.2 p q")],
+        {"conf": "p.2"},
+    ),
+    (
+        "2_4_before_for_all",
+        [("p.1 regular p.2 p q", ""), ("p.1 deliver q:1:1 agreed", "p.1 deliver q:1:1 agreed\np.1 regular p.2 p q")],
+        {"conf": "p.2"},
+    ),
+    (
+        "6_1_order_respects_precedes",
+        [
+            ("q.1 deliver p:1:1 safe", ""),
+            ("p.1 deliver q:1:1 agreed", ""),
+            ("p.1 generate p:1:1 safe", "p.1 deliver q:1:1 agreed\np.1 generate p:1:1 safe"),
+            ("q.1 generate q:1:1 agreed", "q.1 deliver p:1:1 safe\nq.1 generate q:1:1 agreed"),
+        ],
+        {},
+    ),
+    (
+        "6_2_at_one_logical_time",
+        [("q.1 regular p.2 p q", ""), ("q.1 deliver p:1:1 safe", "q.1 deliver p:1:1 safe\nq.1 regular p.2 p q")],
+        {"conf": "p.2"},
+    ),
+    ("6_3_no_holes", [("p.1 deliver p:1:1 safe", "")], {"process": "p", "message": "p:1:1", "conf": "p.2"}),
+    ("vs_01_self_inclusion", [("q.1 transitional p.2>q.3 q", "q.1 transitional p.2>q.3 p")], {"process": "q"}),
+    (
+        "vs_08_nothing_sent_in_transition",
+        [("q.1 transitional p.2>q.3 q", "q.1 transitional p.2>q.3 q\nq.1 generate q:1:2 safe\nq.1 send q:1:2")],
+        {"process": "q", "message": "q:1:2"},
+    ),
+    (
+        "vs_09_a_prefix_of_one_order",
+        [
+            ("q.1 deliver p:1:1 safe", ""),
+            ("q.1 deliver q:1:1 agreed", "q.1 deliver q:1:1 agreed\nq.1 deliver p:1:1 safe"),
+        ],
+        {"conf": "p.2", "place": 1},
+    ),
+    (
+        "vs_10_a_merge_loses_nothing",
+        [
+            (
+                "p.1 transitional p.1>p.2 p",
+                "p.1 generate p:1:0 agreed\np.1 send p:1:0\np.1 transitional p.1>p.2 p\np.1 deliver p:1:0 agreed",
+            )
+        ],
+        {"process": "p", "message": "p:1:0"},
+    ),
+    (
+        "vs_11_own_messages_in_order",
+        [
+            ("q.1 send q:1:1", "q.1 send q:1:1\nq.1 generate q:1:2 causal\nq.1 send q:1:2"),
+            ("q.1 deliver q:1:1 agreed", "q.1 deliver q:1:2 causal\nq.1 deliver q:1:1 agreed"),
+        ],
+        {"process": "q", "message": "q:1:1"},
+    ),
 ]
 
 TOGETHER: list[Change] = [
@@ -363,14 +423,21 @@ def test_who_is_past_a_configuration_is_not_excused() -> None:
 
 def test_rows_out_of_number_and_at_one_place() -> None:
     rows = history("p.1 start\np.1 regular p.1 p\np.1 generate p:1:1 safe")
-    from greenline.trace.tables import to_table
-
     rows[2].local_index = 3
     assert {each.rule for each in JUDGE.broken(to_table([("gap", rows)]))} == {"evs/0_1_rows_are_numbered"}
     rows[2].local_index = 1
     both = {"evs/0_1_rows_are_numbered", "evs/1_2_a_process_is_a_sequence"}
     assert {each.rule for each in JUDGE.broken(to_table([("twice", rows)]))} == both
     assert twin.broken(rows) == both
+
+
+def test_a_message_or_a_configuration_without_a_name_is_incomplete() -> None:
+    for kind, column in (("deliver", "message"), ("send", "message"), ("regular", "conf"), ("regular", "members")):
+        rows = history(PAIR)
+        setattr(next(row for row in reversed(rows) if row.kind == kind), column, None)
+        broken = {each.rule for each in JUDGE.broken(to_table([("run", rows)]))}
+        assert "evs/0_5_rows_are_complete" in broken
+        assert broken == twin.broken(rows)
 
 
 def test_every_rule_is_broken_by_some_case() -> None:
