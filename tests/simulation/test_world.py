@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Literal
 
@@ -10,6 +11,7 @@ import pytest
 from greenline.kernel.codec import Log
 from greenline.kernel.ports import Service
 from greenline.simulation.agenda import Agenda
+from greenline.simulation.cluster import Cluster
 from greenline.simulation.disk import Disk, DiskError
 from greenline.simulation.faults import (
     AnyFault,
@@ -27,6 +29,7 @@ from greenline.simulation.faults import (
     flapping,
 )
 from greenline.simulation.network import Latency
+from greenline.simulation.subjects import NOTICEBOARD
 from greenline.simulation.world import World
 from tests.simulation.echo import echoes, told
 
@@ -560,3 +563,9 @@ def test_the_digest_of_a_run_covers_what_was_sent_and_what_was_written() -> None
     assert sent != before
     world.run_until(0.0511)
     assert world.digest != sent, "q wrote it down"
+
+
+def test_the_rows_of_every_life_and_of_the_world_are_numbered() -> None:
+    board = Cluster("p q", subject=replace(NOTICEBOARD, rules=("evs",))).settle()
+    board.partition("p | q").crash("q").wait(1.0).restart("q").heal().settle()
+    assert "evs/0_1_rows_are_numbered" not in {each.rule for each in board.broken_rules()}

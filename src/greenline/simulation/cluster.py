@@ -130,7 +130,8 @@ class Cluster:
 
     def broken_rules(self) -> list[Broken]:
         """What the specification says of the run so far, which must be quiet."""
-        quiet = Row(evidence.WORLD, 0, len(self.rows), self._now, evidence.QUIET)
+        index = sum(row.process == evidence.WORLD for row in self.rows)
+        quiet = Row(evidence.WORLD, 0, index, self._now, evidence.QUIET)
         return Judge(self.subject.rules).broken(to_table([(self.run, [*self.rows, quiet])]))
 
     def ignored(self, reason: str) -> list[ProcId]:
