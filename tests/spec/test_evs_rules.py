@@ -71,7 +71,6 @@ def test_an_empty_trace_and_one_that_only_begins_break_nothing() -> None:
     assert verdict("p.1 start\np.1 crash\np.2 start\np.2 regular p.1 p") == {}
 
 
-LEAVE_P = ("p.1 regular p.3 p", "p.1 regular p.3 p\np.1 generate p:1:3 safe")
 UNQUIET = ("* quiet", "")
 
 CASES: list[tuple[str, list[Change], dict[str, object]]] = [
