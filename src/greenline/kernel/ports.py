@@ -37,6 +37,13 @@ class Busy(msgspec.Struct, frozen=True, gc=False):
     message: MessageId
 
 
+class TooLarge(msgspec.Struct, frozen=True, gc=False):
+    """This message was not taken, and never will be: it has more than `limit` bytes. Its number is free."""
+
+    message: MessageId
+    limit: int
+
+
 class Ready(msgspec.Struct, frozen=True, gc=False):
     """The port takes messages again."""
 

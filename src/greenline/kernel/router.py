@@ -37,7 +37,7 @@ from greenline.kernel.events import Answered, Downcall, Durable, Event, Received
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
-from greenline.kernel.ports import Busy, Multicast, RegularConf, TransitionalConf
+from greenline.kernel.ports import Busy, Multicast, RegularConf, TooLarge, TransitionalConf
 from greenline.kernel.scribe import Depth, Scribe
 
 
@@ -234,8 +234,9 @@ class Router:
         try:
             effects = layer.core.handle(self._now, event)
             if type(event) is Downcall and type(event.payload) is Multicast:
-                refused = any(type(each) is Upcall and each.payload == Busy(event.payload.message) for each in effects)
-                self._write_down(self.scribe.generated(self._now, layer.name, layer.conf, event.payload, refused))
+                call = event.payload
+                refused = any(type(each) is Upcall and _refuses(each.payload, call) for each in effects)
+                self._write_down(self.scribe.generated(self._now, layer.name, layer.conf, call, refused))
             phase = type(layer.core.phase)
             if phase is not layer.phase and phase is not NoneType:
                 layer.phase = phase
@@ -367,6 +368,11 @@ class Router:
 
     def _halted(self, position: int, effect: Halt) -> None:
         self._halt(f"{self.layers[position].name}: {effect.reason}")
+
+
+def _refuses(answer: Any, call: Multicast) -> bool:
+    """Does the provider of the port say that it has not taken this message?"""
+    return isinstance(answer, Busy | TooLarge) and answer.message == call.message
 
 
 _CARRY_OUT: dict[type[Any], Callable[[Router, int, Any], None]] = {

@@ -20,7 +20,6 @@ from greenline.simulation.faults import Crash, OneWay, Partition, Pause, Sides
 from greenline.simulation.network import Latency
 from greenline.simulation.process import Process
 from greenline.simulation.subjects import NOTICEBOARD, Subject
-from greenline.simulation.world import World
 from greenline.spec.judge import Broken, Judge
 from greenline.trace.story import tell
 from greenline.trace.tables import to_table
@@ -64,9 +63,7 @@ class Cluster:
         self.subject = subject
         self.run = f"{subject.name}-{seed}"
         latency = latency or Latency("constant", 0.001)
-        self.world = World(
-            self.names, f"{subject.name}/{seed}", subject.build, latency=latency, unsettled=subject.unsettled
-        )
+        self.world = subject.world(self.names, f"{subject.name}/{seed}", latency)
         for process in self.world.processes.values():
             process.start()
 
@@ -92,7 +89,7 @@ class Cluster:
     def heal(self) -> Self:
         """The network is whole again. Who is down stays down."""
         self._end_cuts()
-        self.world.note(evidence.FAULT, "the network heals")
+        self.world.note(evidence.FAULT if self.world.active else evidence.HEALED, "the network heals")
         return self
 
     def crash(self, name: ProcId, after_orders: int = 0, keep: float = 0.0, tear: bool = False) -> Self:

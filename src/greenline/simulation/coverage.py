@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from greenline.kernel.evidence import CRASH, DELIVER, GENERATE, HALT, REGULAR, SEND, TRANSITIONAL, Row
+from greenline.kernel.evidence import (
+    CRASH,
+    DELIVER,
+    GENERATE,
+    HALT,
+    PHASE,
+    REGULAR,
+    SEND,
+    START,
+    TRANSITIONAL,
+    Row,
+)
 from greenline.kernel.ports import Service
 
 
@@ -35,4 +46,33 @@ def cases(rows: Sequence[Row]) -> Counter[str]:
         found["case 0: safe and not delivered in a component"] += any((q, message) not in delivered for q in gone)
     for kind, name in ((REGULAR, "regular"), (TRANSITIONAL, "transitional")):
         found[f"deliveries in {name} configurations"] = sum(value == kind for value in delivered.values())
+    return +found
+
+
+def changes_of_a_ring(rows: Sequence[Row]) -> Counter[str]:
+    """What a run of the Ring went through: phases, attempts that failed and how many in a row, repeats, discards."""
+    found = cases(rows)
+    phase: dict[str, str] = {}
+    depth: Counter[str] = Counter()
+    for row in rows:
+        who = row.process
+        if row.kind == PHASE:
+            before, now = phase.get(who, ""), row.detail or ""
+            phase[who] = now
+            found[f"entries into {now}"] += 1
+            if before in ("Form", "EVS") and now == "Gather":
+                found[f"failures inside {before}"] += 1
+                depth[who] += 1
+                found["cascades of two attempts and more"] += depth[who] == 2
+        elif row.kind == REGULAR:
+            depth[who] = 0
+        elif row.kind in (CRASH, HALT):
+            found["crashes inside Form and EVS"] += phase.pop(who, "") in ("Form", "EVS")
+            depth[who] = 0
+        elif row.kind == START:
+            found["restarts"] += row.incarnation > 1
+        elif row.kind == "repeat":
+            found["repeats of the token" if row.detail == "token" else "retransmissions"] += 1
+        elif row.kind == "discard":
+            found["discards after a hole"] += 1
     return +found

@@ -46,7 +46,7 @@ def prepare(plan: Plan) -> World:
     """The world of a plan, with everything on its agenda that will befall it."""
     subject = SUBJECTS[plan.core]
     seed = f"{plan.core}/{plan.seed}"
-    world = World(plan.names, seed, subject.build_for(plan.mutant), latency=plan.latency, unsettled=subject.unsettled)
+    world = subject.world(plan.names, seed, plan.latency, plan.mutant)
     if subject.medium is not None:
         subject.medium(world, Random(f"{seed}/medium"))
     world.schedule(plan.schedule)  # first: a clock is skewed before its process starts

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from greenline.kernel.evidence import Row
+from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service
 from greenline.kernel.router import Layer
 from greenline.noticeboard.core import Noticeboard
 from greenline.noticeboard.messages import Message, Notice
+from greenline.ring.core import RingCore
+from greenline.ring.messages import AnyMessage, Ceiling
+from greenline.ring.settings import Reach, Settings
 from greenline.simulation.adversary import Adversary, Stub
-from greenline.simulation.coverage import cases
+from greenline.simulation.coverage import cases, changes_of_a_ring
 from greenline.simulation.mutants import noticeboard as noticeboard_mutants
 from greenline.simulation.mutants.mutant import Mutant
+from greenline.simulation.network import Latency
 from greenline.simulation.world import Build, World
 
 
@@ -35,14 +40,24 @@ class Subject:
     """A run is quiet when nothing has changed for so long: several times the slowest timer."""
     patience: float
     """How long after healing a run may take to become quiet, before it counts as stuck."""
+    restless: frozenset[str] = frozenset()
+    """Phases that end by themselves: while some process is in one, the run is not quiet."""
     mutants: dict[str, Mutant] = field(default_factory=dict)
     medium: Callable[[World, Random], object] | None = None
     """What sits in the world beside the processes."""
     coverage: Callable[[Sequence[Row]], Counter[str]] | None = None
     """What else is counted, from the trace of a run."""
 
-    def build_for(self, mutant: str | None) -> Build:
-        return self.build if mutant is None else self.mutants[mutant].spoil(self.build)
+    def world(self, names: tuple[ProcId, ...], seed: str, latency: Latency, mutant: str | None = None) -> World:
+        """A world of this protocol's processes."""
+        return World(
+            names,
+            seed,
+            self.build if mutant is None else self.mutants[mutant].spoil(self.build),
+            latency=latency,
+            unsettled=self.unsettled,
+            restless=self.restless,
+        )
 
 
 def _noticeboard(*_: object) -> list[Layer]:
@@ -71,7 +86,7 @@ ADVERSARY = Subject(
     name="adversary",
     summary="every execution that Extended Virtual Synchrony allows, in the nastiest legal ways",
     build=_stub,
-    rules=("run", "evs"),
+    rules=("run", "evs", "provider"),
     services=(Service.BASIC, Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE),
     unsettled=frozenset(),
     horizon=4.0,
@@ -81,4 +96,34 @@ ADVERSARY = Subject(
     coverage=cases,
 )
 
-SUBJECTS: dict[str, Subject] = {subject.name: subject for subject in (NOTICEBOARD, ADVERSARY)}
+
+def _ring(settings: Settings) -> Build:
+    def build(*_: object) -> list[Layer]:
+        return [Layer("ring", 1, RingCore(settings), AnyMessage, Ceiling)]
+
+    return build
+
+
+_MEMBERSHIP_CHANGES = frozenset({"Gather", "Commit", "Form", "EVS"})
+RING = Subject(
+    name="ring",
+    summary="the Ring: ordered multicast with Extended Virtual Synchrony; a datagram to each member",
+    build=_ring(Settings()),
+    rules=("run", "evs", "provider"),
+    services=(Service.BASIC, Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE),
+    unsettled=_MEMBERSHIP_CHANGES,
+    horizon=4.0,
+    quiet_for=3.0,
+    patience=60.0,
+    restless=_MEMBERSHIP_CHANGES,
+    coverage=changes_of_a_ring,
+)
+
+RING_MULTICAST = replace(
+    RING,
+    name="ring-multicast",
+    summary="the Ring, when one datagram reaches everybody, strangers too; packets so small that messages are cut",
+    build=_ring(Settings(reach=Reach.MULTICAST, accelerated=8, packet_bytes=8)),
+)
+
+SUBJECTS: dict[str, Subject] = {subject.name: subject for subject in (NOTICEBOARD, ADVERSARY, RING, RING_MULTICAST)}

@@ -27,6 +27,7 @@ RESTART_S = 0.05
 """How soon after healing a node that has halted is started again."""
 
 _CHANGES = evidence.EVIDENCE | {evidence.PHASE}
+_CONFIGURATIONS = frozenset({evidence.REGULAR, evidence.TRANSITIONAL})
 _DEATHS = frozenset({evidence.CRASH, evidence.HALT})
 
 
@@ -39,6 +40,7 @@ class World:
         *,
         latency: Latency | None = None,
         unsettled: frozenset[str] = frozenset(),
+        restless: frozenset[str] = frozenset(),
         ports: dict[str, Port] | None = None,
     ) -> None:
         self.names = names
@@ -65,8 +67,11 @@ class World:
         self._seed = seed
         self._build = build
         self._unsettled = unsettled
+        self._restless = restless
         self._own_rows = 0
         self._next_index: dict[tuple[ProcId, int], int] = {}
+        self._confs: dict[tuple[ProcId, int], str | None] = {}
+        """The configuration that each life was told last, and lived to be told."""
 
     def build(self, name: ProcId, life: int) -> Router:
         layers = self._build(name, self.names, Random(f"{self._seed}/core/{name}/{life}"))
@@ -85,6 +90,11 @@ class World:
         """Is some process in a phase in which membership changes?"""
         return any(phase in self._unsettled for phase in self._phases.values())
 
+    @property
+    def is_restless(self) -> bool:
+        """Is some process in a phase that it will leave by itself?"""
+        return any(phase in self._restless for phase in self._phases.values())
+
     # Running.
 
     def run_until(self, time: float) -> None:
@@ -95,9 +105,11 @@ class World:
         agenda.now = max(agenda.now, time)
 
     def run_until_quiet(self, quiet_for: float, deadline: float, most_steps: int) -> bool:
-        """Until nothing has changed for so long; False if something still does at the deadline."""
+        """Until nothing has changed for so long, and nobody is about to; False if somebody still is at the deadline."""
         agenda = self.agenda
-        while (due := agenda.next_time()) is not None and (due <= self.last_change + quiet_for or self.is_working):
+        while (due := agenda.next_time()) is not None and (
+            due <= self.last_change + quiet_for or self.is_working or self.is_restless
+        ):
             if due > deadline or self.steps > most_steps:
                 return False
             agenda.step()
@@ -132,7 +144,7 @@ class World:
         while self.active:
             self.end(self.active[-1])
         self.is_healing = False  # nobody starts before the last fault is over
-        self.note(evidence.FAULT, "the network heals, and everybody is up")
+        self.note(evidence.HEALED, "the network heals, and everybody is up")
         for process in self.processes.values():
             process.start_if_wanted()
         self.last_change = self.agenda.now
@@ -149,6 +161,8 @@ class World:
         if kind in _CHANGES:
             self.last_change = self.agenda.now
             self.counts[kind] += 1
+            if kind in _CONFIGURATIONS:
+                self._confs[row.process, row.incarnation] = row.conf
             if kind == evidence.PHASE:
                 self._phases[row.process, row.layer] = row.detail
                 if row.detail in self._unsettled and self.ambushes:
@@ -172,7 +186,7 @@ class World:
             self.counts["crashes while booting"] += 1
             self.note(evidence.FAULT, f"{process.name} crashed while it booted")
             return
-        conf = process.router.scribe.conf
+        conf = self._confs.get((process.name, incarnation))
         self.add_row(Row(process.name, incarnation, index, process.clock(), evidence.CRASH, conf=conf))
 
     def note_halt(self, process: Process, reason: str) -> None:

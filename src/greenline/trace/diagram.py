@@ -15,7 +15,7 @@ from greenline.kernel import evidence
 from greenline.kernel.evidence import WORLD, Row
 
 COLUMN, LANE, LEFT, RIGHT, TOP = 15, 74, 90, 200, 92
-DRAWN = (evidence.EVIDENCE | {evidence.PHASE, evidence.FAULT}) - {evidence.SEND}
+DRAWN = (evidence.EVIDENCE | {evidence.PHASE, evidence.FAULT, evidence.HEALED}) - {evidence.SEND}
 STYLE = """
 text { font: 11px system-ui, sans-serif; fill: #222 } .name { font-weight: 600; font-size: 14px }
 .small { font-size: 9px; fill: #444 } .fault { stroke: #b3261e; stroke-dasharray: 3 3; stroke-width: .8 }

@@ -96,7 +96,7 @@ def _words(rows: list[Row], phases: dict[tuple[str, str | None], str]) -> str:
             return f"quiet: {row.detail}" if row.detail else "quiet"
         case evidence.STUCK:
             return f"stuck: {row.detail}" if row.detail else "stuck"
-        case evidence.FAULT | evidence.PACKET:
+        case evidence.FAULT | evidence.HEALED | evidence.PACKET:
             return row.detail or ""
         case _:
             about = " ".join(filter(None, (row.message, row.colour, _place(row), row.members, row.detail)))

@@ -1,0 +1,92 @@
+"""Membership: what the phases share of it. Who is a stranger, who has lost our ring, and whom not to try again soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from greenline.kernel.effects import Broadcast, Effect, Ignored
+from greenline.kernel.identities import ProcId
+from greenline.ring.messages import AttemptJoin, Join, Probe
+from greenline.ring.processor import Processor, Ring
+
+ABSURD = 1 << 32
+"""No honest counter is so far ahead of ours."""
+LONGEST_HOLDOFF = 64
+"""In probes."""
+
+
+class Standing(Enum):
+    """What the sender of an Attempt Join or a Join is to a ring."""
+
+    STRANGER = auto()
+    HAS_LOST_IT = auto()
+    """A member that has given the ring up, or has crashed and is back: it is lost for us as well."""
+    COMPANION = auto()
+    """A member that negotiates for the ring, which is intact."""
+    STALE = auto()
+    """It speaks of a time before this ring, or of none that can be."""
+
+
+def standing(ring: Ring, counter: int, sender: ProcId, message: AttemptJoin | Join) -> Standing:
+    if message.counter > counter + ABSURD:
+        return Standing.STALE
+    known = ring.incarnations.get(sender)
+    if known is None:
+        return Standing.STRANGER
+    if message.incarnation > known:
+        return Standing.HAS_LOST_IT
+    if message.incarnation < known or message.counter < ring.conf_id.counter:
+        return Standing.STALE
+    return Standing.COMPANION if message.is_alive else Standing.HAS_LOST_IT
+
+
+def attempt_join(processor: Processor, now: float, out: list[Effect]) -> None:
+    """Say that we are here and want a bigger ring."""
+    pace = processor.pace
+    is_alive = processor.ring.is_alive
+    message = AttemptJoin(processor.incarnation, processor.my_counter, is_alive, now, pace.measured, pace.echoes(now))
+    out.append(Broadcast(message))
+
+
+def probe(processor: Processor, now: float, out: list[Effect]) -> None:
+    """Show strangers that we are there, though we may have nothing to say (not in the thesis: idle rings never met)."""
+    pace = processor.pace
+    out.append(Broadcast(Probe(processor.incarnation, processor.my_counter, now, pace.measured, pace.echoes(now))))
+
+
+def hear(processor: Processor, sender: ProcId, message: AttemptJoin | Probe, now: float) -> None:
+    """Learn the round trip. Who hears us is worth another try at once."""
+    if processor.pace.hears(sender, message, now):
+        processor.holdoff.pop(sender, None)
+
+
+def is_held_off(processor: Processor, stranger: ProcId, now: float, out: list[Effect]) -> bool:
+    """A link that works one way only would set us off for ever."""
+    _, until = processor.holdoff.get(stranger, (0.0, 0.0))
+    if now < until:
+        out.append(Ignored("a stranger that was tried in vain a short while ago"))
+        return True
+    return False
+
+
+def hold_off(processor: Processor, tried: Iterable[ProcId], now: float) -> None:
+    """Those that we wanted to join and that are not with us: twice as long as the last time."""
+    probe_s = processor.settings.probe
+    for name in processor.ring.order:
+        processor.holdoff.pop(name, None)
+    for name in sorted(set(tried) - set(processor.ring.order)):
+        last, _ = processor.holdoff.get(name, (probe_s / 2, 0.0))
+        length = min(2 * last, LONGEST_HOLDOFF * probe_s)
+        processor.holdoff[name] = length, now + length
+
+
+def failed_attempt(processor: Processor, members: Iterable[ProcId]) -> frozenset[ProcId]:
+    """Who is left out of the next attempt, so that attempts end: the highest identifier, not counting our own (5.2.2).
+
+    The first failure since a configuration is forgiven: most are losses that a second attempt does not meet.
+    """
+    processor.failures += 1
+    if processor.failures < 2:
+        return frozenset()
+    return frozenset({max(name for name in members if name != processor.me)})

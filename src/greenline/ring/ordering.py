@@ -1,0 +1,378 @@
+"""Ordering: a token, a sequence, and everybody delivers in its order (5.2.1).
+
+Serves Operational, and Gather and Commit while the old ring is alive: "the old ring is used as long as possible".
+Departs from the thesis where its sentences leave messages or liveness behind; each place says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from greenline.kernel.effects import Broadcast, CancelTimer, Effect, Ignored, Send, SetTimer, Trace, Upcall
+from greenline.kernel.identities import ConfId, ProcId
+from greenline.kernel.ports import Multicast, Sent
+from greenline.ring.flow import Allowance
+from greenline.ring.messages import MOST_RANGES, Hurry, Regular, RegularToken, Request
+from greenline.ring.processor import Processor, Ring, Timer
+
+SPAN = 1 << 16
+"""No honest token or packet is so far ahead of what we have."""
+QUIET_ROTATIONS = 2
+
+
+def on_multicast(processor: Processor, call: Multicast, out: list[Effect]) -> bool:
+    """Take a message. Is it time to speak at once: are we alone, or do we hold the token of an idle ring?"""
+    queue = processor.queue
+    was_waiting = bool(queue.waiting)
+    if not queue.put(call, out):
+        return False
+    ring = processor.ring
+    if not ring.is_alive:
+        return False
+    if ring.is_alone or ring.held is not None:
+        return True
+    token = ring.last_token
+    if token is not None and token.is_idle and not was_waiting and ring.representative != ring.me:
+        out.append(Send(ring.representative, Hurry(ring.conf_id)))
+    return False
+
+
+def speak(processor: Processor, now: float, out: list[Effect]) -> None:
+    """Say what waits, without waiting for the token."""
+    if processor.ring.is_alone:
+        speak_alone(processor, out)
+    else:
+        release_held(processor, now, out)
+
+
+def speak_alone(processor: Processor, out: list[Effect]) -> None:
+    """A ring of one has no token: what it says is safe at once."""
+    ring, queue = processor.ring, processor.queue
+    while queue.waiting:
+        packet = next_packet(processor, ring, ring.high_seq + 1, out)
+        seq = packet.seq
+        ring.my_aru = ring.high_seq = ring.safe_line = ring.delivered = ring.discarded = seq
+        ring.unpacking.deliver(packet, out)
+    queue.relieve(out)
+
+
+def on_regular(processor: Processor, packet: Regular, out: list[Effect]) -> None:
+    """Hold a packet of our configuration, and deliver what can be delivered."""
+    ring = processor.ring
+    if take_packet(ring, packet, out):
+        token = ring.last_token
+        if token is not None and packet.seq > token.seq and not ring.is_passed:
+            # Somebody had the token after us.
+            ring.is_passed = True
+            out.append(CancelTimer(Timer.TOKEN_RETRANSMIT))
+        deliver(ring, out)
+
+
+def take_packet(ring: Ring, packet: Regular, out: list[Effect]) -> bool:
+    """Into the store, unless we have had it."""
+    seq = packet.seq
+    if seq <= ring.my_aru or seq in ring.store:
+        out.append(Ignored("a packet that I have"))
+        return False
+    if seq > ring.my_aru + SPAN or packet.sender not in ring.incarnations:
+        out.append(Ignored("a packet that nobody could have sent"))
+        return False
+    ring.keep(packet)
+    return True
+
+
+def accept_token(ring: Ring, token: RegularToken, out: list[Effect]) -> bool:
+    """Is it the next token of this ring? One that was sent again, or that comes to a ring we gave up, is consumed."""
+    if not ring.is_alive:
+        out.append(Ignored("the token of a ring that I gave up"))
+    elif token.token_seq <= ring.last_token_seq:
+        out.append(Ignored("a token that I have seen"))
+    elif not (max(token.aru, ring.high_seq) <= token.seq <= ring.my_aru + SPAN):
+        out.append(Ignored("a token that nobody could have sent"))
+    else:
+        return True
+    return False
+
+
+def on_token(processor: Processor, token: RegularToken, now: float, may_hold: bool, out: list[Effect]) -> ProcId | None:
+    """Serve the token: repeat what is missed, say what is new, report, pass it on. Who has failed to receive?"""
+    ring = processor.ring
+    if not accept_token(ring, token, out):
+        return None
+    begin_visit(processor, ring, token, now)
+    if (laggard := failed_to_receive(processor, ring, token)) is not None:
+        return laggard
+    if may_hold and is_idle(processor, ring, token):
+        ring.held = token
+        out.append(CancelTimer(Timer.TOKEN_LOSS))
+        out.append(CancelTimer(Timer.TOKEN_RETRANSMIT))
+        out.append(SetTimer(Timer.IDLE_HOLD, processor.pace.idle_hold))
+        deliver(ring, out)
+    else:
+        pass_on(processor, token, now, out)
+    return None
+
+
+def begin_visit(processor: Processor, ring: Ring, token: RegularToken, now: float) -> None:
+    """What the token tells, before we change it."""
+    if ring.representative != ring.me:
+        processor.pace.told(token.rotation)
+    elif ring.released_at is not None and token.unclean <= ring.last_token_seq:
+        processor.pace.rotated(now - ring.released_at)
+    ring.last_token_seq = token.token_seq
+    ring.high_seq = max(ring.high_seq, token.seq)
+    raise_safe_line(ring, token)
+
+
+def raise_safe_line(ring: Ring, token: RegularToken) -> None:
+    """Two successive rotations: what we released the token with, and what it comes back with.
+
+    The thesis counts two releases; but we may have raised `aru` ourselves on the second, while somebody still lacks
+    messages. What came back unharmed was lowered by nobody.
+    """
+    if ring.last_token is not None:
+        ring.safe_line = max(ring.safe_line, min(ring.last_token.aru, token.aru))
+
+
+def failed_to_receive(processor: Processor, ring: Ring, token: RegularToken) -> ProcId | None:
+    """Who holds `aru` back at the same place for ever, getting tokens but no messages, is left behind."""
+    place = token.aru, token.aru_id
+    if token.aru == token.seq or place != ring.held_back_at:
+        ring.held_back_at, ring.held_back = place, 0
+        return None
+    ring.held_back += 1
+    if ring.held_back < processor.settings.fail_to_receive or token.aru_id == ring.me:
+        return None
+    return token.aru_id
+
+
+def is_idle(processor: Processor, ring: Ring, token: RegularToken) -> bool:
+    """The representative holds the token of a ring in which nobody has anything to say or to repeat."""
+    if ring.representative != ring.me:
+        return False
+    said_nothing = ring.last_token is not None and ring.last_token.seq == token.seq
+    needs_nothing = token.aru == token.seq and not token.rtr and not token.backlog and not processor.queue.waiting
+    ring.quiet = ring.quiet + 1 if said_nothing and needs_nothing else 0
+    is_hurried, ring.is_hurried = ring.is_hurried, False
+    # It has come round as an idle one, so everybody expects it to be held.
+    return token.is_idle and ring.quiet >= QUIET_ROTATIONS and not is_hurried
+
+
+def on_hurry(processor: Processor, hurry: Hurry, now: float, out: list[Effect]) -> None:
+    ring = processor.ring
+    if hurry.conf_id != ring.conf_id or not ring.is_alive:
+        out.append(Ignored("a hurry of another configuration"))
+    elif ring.held is None:
+        ring.is_hurried = True  # the token is on its way to us: it will not be held
+    else:
+        release_held(processor, now, out)
+
+
+def release_held(processor: Processor, now: float, out: list[Effect]) -> None:
+    """The idle ring's token goes on."""
+    ring = processor.ring
+    token, ring.held = ring.held, None
+    if token is not None:
+        out.append(CancelTimer(Timer.IDLE_HOLD))
+        pass_on(processor, token, now, out)
+
+
+def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Effect]) -> None:
+    """Repeats first, as safe delivery waits for the oldest hole; then news; then the token; only then delivery."""
+    ring, queue = processor.ring, processor.queue
+    allowance = ring.flow.allow(token, queue.packets)
+    to = processor.reach(ring.order)
+    unanswered = repeat(ring, token.rtr, allowance, to, out)
+    packets = say_new(processor, ring, token, allowance, out)
+    early = len(packets) - min(processor.settings.accelerated, len(packets))
+    out += [Broadcast(packet, to=to) for packet in packets[:early]]
+    seq = token.seq + len(packets)
+    aru, aru_id = report_aru(ring.me, ring.my_aru, token.aru, token.aru_id, seq)
+    lacking = ring.lacks(_last_seq(ring) if processor.settings.grace else seq)
+    rtr = ask(ring, unanswered, lacking, ring.order)
+    fcc, fcc_bytes, backlog = ring.flow.settle(token.fcc, token.fcc_bytes, token.backlog, allowance, queue.packets)
+    was_idle = ring.quiet >= QUIET_ROTATIONS if ring.representative == ring.me else token.is_idle
+    released = RegularToken(
+        token.conf_id,
+        token.token_seq + 1,
+        seq,
+        aru,
+        aru_id,
+        rtr,
+        fcc,
+        fcc_bytes,
+        backlog,
+        was_idle and not packets and not rtr and not backlog,
+        processor.pace.rotation,
+        token.unclean,
+        token.evs_aru,
+        token.evs_aru_id,
+    )
+    release(processor, ring, released, now, out)
+    out += [Broadcast(packet, to=to) for packet in packets[early:]]
+    deliver(ring, out)
+    queue.relieve(out)
+
+
+def release(processor: Processor, ring: Ring, token: RegularToken, now: float, out: list[Effect]) -> None:
+    """Pass the token on, and keep it until there is a sign that it arrived."""
+    ring.last_token = token
+    ring.last_token_seq = token.token_seq
+    ring.released_at = now
+    ring.resent = 0
+    ring.is_passed = False
+    retransmit = processor.pace.token_retransmit(token.is_idle)
+    out.append(Send(ring.successor, token))
+    out.append(SetTimer(Timer.TOKEN_RETRANSMIT, retransmit))
+    out.append(SetTimer(Timer.TOKEN_LOSS, (processor.settings.retransmits + 1) * retransmit))
+
+
+def resend_token(processor: Processor, ring: Ring, out: list[Effect]) -> None:
+    """A token that was lost once is no failure: send it again, a few times (not in the thesis)."""
+    token = ring.last_token
+    assert token is not None, "there was a token to wait for"
+    if ring.resent < processor.settings.retransmits:
+        ring.resent += 1
+        out.append(Trace("repeat", detail="token"))
+        out.append(Send(ring.successor, msgspec.structs.replace(token, unclean=token.token_seq)))
+        out.append(SetTimer(Timer.TOKEN_RETRANSMIT, processor.pace.token_retransmit(token.is_idle)))
+
+
+def say_new(
+    processor: Processor, ring: Ring, token: RegularToken, allowance: Allowance, out: list[Effect]
+) -> list[Regular]:
+    """New packets, with the next numbers. Each is held before anything leaves."""
+    queue = processor.queue
+    packets: list[Regular] = []
+    ahead = ring.flow.ahead(token)
+    while queue.waiting and len(packets) < ahead and not allowance.is_spent:
+        packet = next_packet(processor, ring, token.seq + len(packets) + 1, out)
+        allowance.spend(len(packet.body))
+        ring.keep(packet)
+        packets.append(packet)
+    return packets
+
+
+def next_packet(processor: Processor, ring: Ring, seq: int, out: list[Effect]) -> Regular:
+    """The head of the queue gets its place."""
+    parcel = processor.queue.next_parcel()
+    out += [Upcall(Sent(message)) for message in parcel.messages]
+    return Regular(
+        ring.conf_id,
+        ring.me,
+        processor.incarnation,
+        seq,
+        parcel.service,
+        parcel.first,
+        parcel.part,
+        parcel.parts,
+        parcel.body,
+    )
+
+
+def report_aru(me: ProcId, my_aru: int, aru: int, aru_id: ProcId | None, full: int) -> tuple[int, ProcId | None]:
+    """Lower it to what we have; raise it if it was us who lowered it, or if nobody did.
+
+    The thesis lets raise it who finds the value that it lowered it to; but when that one was lowered further by
+    another, and raised by that other to the first value, nobody may raise it again. So the token says whose it is.
+    """
+    if my_aru < aru or aru_id == me or aru_id is None:
+        return my_aru, None if my_aru == full else me
+    return aru, aru_id
+
+
+def repeat(
+    ring: Ring,
+    rtr: Iterable[Request],
+    allowance: Allowance,
+    to: tuple[ProcId, ...] | None,
+    out: list[Effect],
+    keep_foreign: bool = False,
+) -> list[Request]:
+    """Answer requests as far as we can. What remains of them?"""
+    unanswered: list[Request] = []
+    for request in rtr:
+        if request.conf_id != ring.conf_id:
+            unanswered += [request] if keep_foreign else []
+            continue
+        if request.server is not None and request.server != ring.me:
+            unanswered.append(request)
+            continue
+        left: list[int] = []
+        # What every member has needs no repeating: a late original served it.
+        for seq in range(max(request.first, ring.safe_line + 1), min(request.last, ring.high_seq) + 1):
+            packet = ring.store.get(seq)
+            if packet is None or allowance.is_spent:
+                left.append(seq)
+            else:
+                allowance.spend(len(packet.body))
+                out.append(Trace("repeat", position=seq))
+                out.append(Broadcast(packet, to=to))
+        unanswered += _requests(ring.conf_id, left, None)
+    return unanswered
+
+
+def ask(ring: Ring, rtr: list[Request], lacking: list[int], holders: tuple[ProcId, ...]) -> tuple[Request, ...]:
+    """Add what we lack to the requests.
+
+    Who asks again names who should answer, another one each time: the holder that answered may be one that we cannot
+    hear. It takes the place of the thesis's random choice among holders.
+    """
+    if not lacking:
+        ring.asked.clear()
+        return tuple(rtr[: 2 * MOST_RANGES])
+    pending = {seq for each in rtr if each.conf_id == ring.conf_id for seq in _within(each, ring)}
+    again = [seq for seq in lacking if seq in ring.asked and seq not in pending]
+    first = [seq for seq in lacking if seq not in ring.asked and seq not in pending]
+    server = None
+    if again:
+        ring.attempt += 1
+        others = [name for name in holders if name != ring.me]
+        server = others[ring.attempt % len(others)]
+    ring.asked = set(lacking)
+    mine = _requests(ring.conf_id, again, server) + _requests(ring.conf_id, first, None)
+    return tuple((rtr + mine[:MOST_RANGES])[: 2 * MOST_RANGES])
+
+
+def _within(request: Request, ring: Ring) -> range:
+    return range(max(request.first, ring.my_aru + 1), min(request.last, ring.high_seq) + 1)
+
+
+def _requests(conf_id: ConfId, seqs: list[int], server: ProcId | None) -> list[Request]:
+    return [Request(conf_id, first, last, server) for first, last in ranges(seqs)]
+
+
+def ranges(seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """Sorted numbers as ranges, first and last."""
+    found: list[tuple[int, int]] = []
+    for seq in seqs:
+        if found and found[-1][1] == seq - 1:
+            found[-1] = found[-1][0], seq
+        else:
+            found.append((seq, seq))
+    return found
+
+
+def deliver(ring: Ring, out: list[Effect]) -> None:
+    """In order: up to the first gap, or the first safe message of which we do not know that all have it."""
+    store = ring.store
+    while (packet := store.get(ring.delivered + 1)) is not None:
+        if packet.is_safe and packet.seq > ring.safe_line:
+            break
+        ring.delivered += 1
+        ring.unpacking.deliver(packet, out)
+    discard(ring)
+
+
+def discard(ring: Ring) -> None:
+    """What we have delivered and everybody has, nobody will ask for, in this ring or in a recovery."""
+    gone = min(ring.safe_line, ring.delivered)
+    for seq in range(ring.discarded + 1, gone + 1):
+        del ring.store[seq]
+    ring.discarded = max(ring.discarded, gone)
+
+
+def _last_seq(ring: Ring) -> int:
+    return ring.last_token.seq if ring.last_token is not None else 0

@@ -1,0 +1,154 @@
+"""Packing: messages into packets when the token is there, and out of them when they are delivered.
+
+A packet has one sender and one service, so that what holds for packets (agreed, safe, all or nothing) holds for each
+message in it. Nothing is ever packed anew: whoever repeats a packet repeats its bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+
+from greenline.kernel.effects import Effect, Ignored, Upcall
+from greenline.kernel.identities import MessageId, ProcId
+from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, Service, TooLarge
+from greenline.ring.messages import Regular
+from greenline.ring.settings import Settings
+
+FRAMING = 5
+"""Bytes that a message takes in a packet beside its own, at most."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[bytes])
+
+
+class Parcel(msgspec.Struct, frozen=True, gc=False):
+    """The content of a packet that has no number yet."""
+
+    service: Service
+    first: int
+    part: int
+    parts: int
+    messages: tuple[MessageId, ...]
+    """Those that have their place with this packet."""
+    body: bytes
+
+
+@dataclass(slots=True)
+class Queue:
+    """What waits for the token, in the order in which it was generated."""
+
+    settings: Settings
+    waiting: deque[Multicast] = field(default_factory=deque)
+    waiting_bytes: int = 0
+    parts_sent: int = 0
+    """How many parts of the first message were sent, in the configuration that we are in."""
+    is_busy: bool = False
+
+    def put(self, call: Multicast, out: list[Effect]) -> bool:
+        """Take a message; say so if it cannot be taken."""
+        size = len(call.payload)
+        settings = self.settings
+        if size > settings.largest_message:
+            out.append(Upcall(TooLarge(call.message, settings.largest_message)))
+            return False
+        if len(self.waiting) >= settings.most_queued or self.waiting_bytes + size > max(
+            settings.most_queued_bytes, size
+        ):
+            self.is_busy = True
+            out.append(Upcall(Busy(call.message)))
+            return False
+        self.waiting.append(call)
+        self.waiting_bytes += size
+        return True
+
+    def relieve(self, out: list[Effect]) -> None:
+        """Say when messages are taken again: with half of the room free, not with every packet."""
+        settings = self.settings
+        if (
+            self.is_busy
+            and len(self.waiting) <= settings.most_queued // 2
+            and self.waiting_bytes <= settings.most_queued_bytes // 2
+        ):
+            self.is_busy = False
+            out.append(Upcall(Ready()))
+
+    @property
+    def packets(self) -> int:
+        """About how many packets wait."""
+        if not self.waiting:
+            return 0
+        framed = self.waiting_bytes + FRAMING * len(self.waiting)
+        return max(1, -(-framed // self.settings.packet_bytes))
+
+    def begin_anew(self) -> None:
+        """In a new configuration a message that was sent in part is sent from its beginning."""
+        self.parts_sent = 0
+
+    def next_parcel(self) -> Parcel:
+        """As many messages as a packet carries, or a part of one that is too large for it."""
+        call = self.waiting[0]
+        if len(call.payload) + FRAMING > self.settings.packet_bytes:
+            return self._next_part(call)
+        waiting = self.waiting
+        service = call.service
+        room = self.settings.packet_bytes
+        payloads: list[bytes] = []
+        messages: list[MessageId] = []
+        while waiting:
+            call = waiting[0]
+            room -= len(call.payload) + FRAMING
+            if room < 0 or call.service is not service:
+                break
+            waiting.popleft()
+            payloads.append(call.payload)
+            messages.append(call.message)
+            self.waiting_bytes -= len(call.payload)
+        return Parcel(service, messages[0].number, 1, 1, tuple(messages), _ENCODER.encode(payloads))
+
+    def _next_part(self, call: Multicast) -> Parcel:
+        size = self.settings.packet_bytes - FRAMING
+        parts = -(-len(call.payload) // size)
+        begin = self.parts_sent * size
+        self.parts_sent += 1
+        part = self.parts_sent
+        messages: tuple[MessageId, ...] = ()
+        if part == parts:
+            self.waiting.popleft()
+            self.waiting_bytes -= len(call.payload)
+            self.parts_sent = 0
+            messages = (call.message,)
+        body = _ENCODER.encode([call.payload[begin : begin + size]])
+        return Parcel(call.service, call.message.number, part, parts, messages, body)
+
+
+@dataclass(slots=True)
+class Unpacking:
+    """Puts large messages together again: within one configuration, as what is not complete at its end was not sent."""
+
+    parts: dict[ProcId, list[bytes]] = field(default_factory=dict)
+
+    def deliver(self, packet: Regular, out: list[Effect]) -> None:
+        """Every message that has its place with this packet."""
+        sender, incarnation, seq, service = packet.sender, packet.incarnation, packet.seq, packet.service
+        try:
+            payloads = _DECODER.decode(packet.body)
+        except (msgspec.DecodeError, RecursionError):
+            # Everybody has the same bytes, so everybody passes over the same packet.
+            out.append(Ignored("a packet that cannot be opened"))
+            return
+        if packet.parts > 1:
+            held = self.parts.setdefault(sender, [])
+            if packet.part == 1:
+                held.clear()
+            held += payloads
+            if packet.part < packet.parts:
+                return
+            del self.parts[sender]
+            payloads = [b"".join(held)]
+        out += [
+            Upcall(Deliver(MessageId(sender, incarnation, number), service, payload, seq, number - packet.first))
+            for number, payload in enumerate(payloads, packet.first)
+        ]
