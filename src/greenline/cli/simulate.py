@@ -22,6 +22,8 @@ from greenline.simulation.faults import KINDS
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
+from greenline.simulation.scenarios.ring import SCENARIOS
+from greenline.simulation.scenarios.stage import what_goes_wrong
 from greenline.simulation.subjects import SUBJECTS, Subject
 
 EXAMPLES = """\b
@@ -246,18 +248,26 @@ def _compared(farm: Farm, todo: Iterable[Batch]) -> Iterator[list[Report]]:
 
 
 def _catch_mutants(subject: Subject, draw: Callable[[int, str], Plan], seeds: range, json: bool) -> Status:
-    """Every mutant must be caught by some seed: by a rule, by being stuck, or by differing from itself."""
+    """Every mutant must be caught: by a scenario, or by some seed (a rule, being stuck, differing from itself)."""
     caught = []
-    with Farm(2) as farm:
+    with Farm(2) as farm, progress("seeded bugs") as bar:
+        task = bar.add_task("", total=len(subject.mutants))
         for name, mutant in subject.mutants.items():
-            seed, by = _first_catch(farm, (draw(seed, name) for seed in seeds))
-            caught.append({"name": name, "caught": by is not None, "seed": seed, "by": by, "mistake": mutant.mistake})
+            seed = None
+            if mutant.scenario is not None:
+                by = what_goes_wrong(SCENARIOS[mutant.scenario], name)
+            else:
+                seed, by = _first_catch(farm, (draw(seed, name) for seed in seeds))
+            found = {"name": name, "caught": by is not None, "seed": seed, "scenario": mutant.scenario, "by": by}
+            caught.append({**found, "mistake": mutant.mistake})
+            bar.advance(task)
     if json:
         as_json({"core": subject.name, "mutants": caught})
     else:
         for each in caught:
-            found = f"caught by {each['by']} with seed {each['seed']}" if each["caught"] else "NOT CAUGHT"
-            line(f"{each['name']:<30} {found}")
+            where = f"in {each['scenario']}" if each["scenario"] else f"with seed {each['seed']}"
+            found_by = f"caught by {each['by']} {where}" if each["caught"] else "NOT CAUGHT"
+            line(f"{each['name']:<34} {found_by}")
     return Status.OK if all(each["caught"] for each in caught) else Status.BROKEN
 
 

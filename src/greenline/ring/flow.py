@@ -69,7 +69,7 @@ class Flow:
         repeats = sum(request.last - request.first + 1 for request in token.rtr)
         if repeats > TOO_MANY_REPEATS * token.fcc or token.seq - token.aru > self.settings.outstanding // 2:
             if self.calm_visits:
-                self.personal = max(1, self.personal // 2)
+                self.personal = max(1, self.settings.personal // 4, self.personal // 2)
             self.calm_visits = 0
             return
         self.calm_visits += 1

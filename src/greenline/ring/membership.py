@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from greenline.kernel.effects import Broadcast, Effect, Ignored
 from greenline.kernel.identities import ProcId
 from greenline.ring.messages import AttemptJoin, Join, Probe
-from greenline.ring.processor import Processor, Ring
+from greenline.ring.processor import Holdoff, Processor, Ring
 
 ABSURD = 1 << 32
 """No honest counter is so far ahead of ours."""
-LONGEST_HOLDOFF = 64
+LONGEST_HOLDOFF = 32
 """In probes."""
 
 
@@ -56,37 +56,44 @@ def probe(processor: Processor, now: float, out: list[Effect]) -> None:
 
 
 def hear(processor: Processor, sender: ProcId, message: AttemptJoin | Probe, now: float) -> None:
-    """Learn the round trip. Who hears us is worth another try at once."""
+    """Learn the round trip. Who hears us, or has begun a new life, is worth another try at once."""
     if processor.pace.hears(sender, message, now):
-        processor.holdoff.pop(sender, None)
+        processor.unheard.pop(sender, None)
+    if message.incarnation > processor.met.get(sender, 0):
+        processor.met[sender] = message.incarnation
+        processor.unheard.pop(sender, None)
+        processor.unmatched.pop(sender, None)
 
 
 def is_held_off(processor: Processor, stranger: ProcId, now: float, out: list[Effect]) -> bool:
-    """A link that works one way only would set us off for ever."""
-    _, until = processor.holdoff.get(stranger, (0.0, 0.0))
-    if now < until:
-        out.append(Ignored("a stranger that was tried in vain a short while ago"))
-        return True
+    """A link that works one way only, or two members that do not hear each other, would set us off for ever."""
+    for reason in (processor.unheard, processor.unmatched):
+        if stranger in reason and now < reason[stranger].until <= now + reason[stranger].length:
+            out.append(Ignored("a stranger that was tried in vain a short while ago"))
+            return True
     return False
 
 
 def hold_off(processor: Processor, tried: Iterable[ProcId], now: float) -> None:
     """Those that we wanted to join and that are not with us: twice as long as the last time."""
-    probe_s = processor.settings.probe
-    for name in processor.ring.order:
-        processor.holdoff.pop(name, None)
-    for name in sorted(set(tried) - set(processor.ring.order)):
-        last, _ = processor.holdoff.get(name, (probe_s / 2, 0.0))
-        length = min(2 * last, LONGEST_HOLDOFF * probe_s)
-        processor.holdoff[name] = length, now + length
+    members = set(processor.ring.order)
+    for reason, names in ((processor.unheard, set(tried)), (processor.unmatched, processor.attempted)):
+        for name in members & reason.keys():
+            del reason[name]
+        for name in names - members:
+            last = reason[name].length if name in reason else processor.settings.probe / 2
+            length = min(2 * last, LONGEST_HOLDOFF * processor.settings.probe)
+            reason[name] = Holdoff(length, now + length)
+    processor.attempted.clear()
 
 
-def failed_attempt(processor: Processor, members: Iterable[ProcId]) -> frozenset[ProcId]:
+def failed_attempt(processor: Processor, members: Sequence[ProcId]) -> frozenset[ProcId]:
     """Who is left out of the next attempt, so that attempts end: the highest identifier, not counting our own (5.2.2).
 
     The first failure since a configuration is forgiven: most are losses that a second attempt does not meet.
     """
     processor.failures += 1
+    processor.attempted |= set(members)
     if processor.failures < 2:
         return frozenset()
     return frozenset({max(name for name in members if name != processor.me)})

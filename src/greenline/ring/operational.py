@@ -97,7 +97,7 @@ class Operational:
         match membership.standing(processor.ring, processor.my_counter, sender, message):
             case Standing.STRANGER:
                 if isinstance(message, Join) and processor.me in dict(message.reps):
-                    processor.holdoff.pop(sender, None)
+                    processor.unheard.pop(sender, None)
                 return self._on_stranger(sender, now, out, {sender: message.incarnation})
             case Standing.HAS_LOST_IT:
                 processor.lose_ring(out)

@@ -189,6 +189,8 @@ def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Eff
     early = len(packets) - min(processor.settings.accelerated, len(packets))
     out += [Broadcast(packet, to=to) for packet in packets[:early]]
     seq = token.seq + len(packets)
+    if packets:
+        ring.quiet = 0
     aru, aru_id = report_aru(ring.me, ring.my_aru, token.aru, token.aru_id, seq)
     lacking = ring.lacks(_last_seq(ring) if processor.settings.grace else seq)
     rtr = ask(ring, unanswered, lacking, ring.order)

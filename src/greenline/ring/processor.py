@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from greenline.kernel.effects import Append, Barrier, CancelTimer, Effect
 from greenline.kernel.identities import ConfId, Configuration, ProcId, in_order
@@ -31,6 +32,13 @@ class Timer(StrEnum):
     JOIN_RETRANSMIT = "join retransmit"
     FORM_LOSS = "form loss"
     FORM_RETRANSMIT = "form retransmit"
+
+
+class Holdoff(NamedTuple):
+    """For how long somebody is not tried again, and until when."""
+
+    length: float
+    until: float
 
 
 @dataclass(slots=True)
@@ -122,8 +130,14 @@ class Processor:
     durable_ticket: int = 0
     my_obligation: frozenset[ProcId] = frozenset()
     join_seq: int = 0
-    holdoff: dict[ProcId, tuple[float, float]] = field(default_factory=dict)
-    """Strangers that were tried in vain: how long they are not tried again, and until when."""
+    unheard: dict[ProcId, Holdoff] = field(default_factory=dict)
+    """Strangers that did not answer. Who shows that it hears us is tried again at once."""
+    unmatched: dict[ProcId, Holdoff] = field(default_factory=dict)
+    """Strangers with whom a ring was agreed upon and could not be formed: somebody cannot hear somebody."""
+    attempted: set[ProcId] = field(default_factory=set)
+    """With whom we tried to form a ring in vain since the last configuration."""
+    met: dict[ProcId, int] = field(default_factory=dict)
+    """The last life of everybody whom we heard."""
     told_of: dict[ProcId, float] = field(default_factory=dict)
     """Strangers that our representative was told of, and when."""
     failures: int = 0

@@ -10,26 +10,31 @@ assert ring.broken_rules() == []
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Self
 
 from greenline.kernel import evidence
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId, proc_id
-from greenline.kernel.ports import Service
+from greenline.kernel.ports import Deliver, RegularConf, Service, TransitionalConf
 from greenline.simulation.faults import Crash, OneWay, Partition, Pause, Sides
 from greenline.simulation.network import Latency
 from greenline.simulation.process import Process
 from greenline.simulation.subjects import NOTICEBOARD, Subject
+from greenline.simulation.tampering import ALWAYS, Packet, Rule, Tampering, Where
 from greenline.spec.judge import Broken, Judge
 from greenline.trace.story import tell
 from greenline.trace.tables import to_table
 
 FOREVER = float("inf")
 MOST_STEPS = 100_000
+STEP_S = 0.00025
+"""How finely a scenario looks on."""
 
 
 class Stuck(AssertionError):
-    """The cluster did not become quiet; the message ends with the last lines of its story."""
+    """The cluster did not become quiet, or did not do what it was waited for."""
 
 
 class Member:
@@ -49,6 +54,20 @@ class Member:
         return self.process.app.delivered
 
     @property
+    def history(self) -> list[str]:
+        """What it was told in this life: "{p q}" is a regular configuration, "({p})" a transitional one."""
+        words: list[str] = []
+        for told in self.process.app.told:
+            match told:
+                case RegularConf(conf):
+                    words.append(f"{{{' '.join(conf.members)}}}")
+                case TransitionalConf(conf):
+                    words.append(f"({{{' '.join(conf.members)}}})")
+                case Deliver(_, _, payload):
+                    words.append(payload.decode())
+        return words
+
+    @property
     def phase(self) -> str:
         """The phase that its topmost core is in; empty while it is down."""
         router = self.process.router
@@ -57,15 +76,23 @@ class Member:
 
 class Cluster:
     def __init__(
-        self, names: str, seed: int = 0, subject: Subject = NOTICEBOARD, latency: Latency | None = None
+        self,
+        names: str,
+        seed: int = 0,
+        subject: Subject = NOTICEBOARD,
+        latency: Latency | None = None,
+        mutant: str | None = None,
+        down: str = "",
     ) -> None:
         self.names = tuple(proc_id(name) for name in names.split())
         self.subject = subject
         self.run = f"{subject.name}-{seed}"
         latency = latency or Latency("constant", 0.001)
-        self.world = subject.world(self.names, f"{subject.name}/{seed}", latency)
+        self.world = subject.world(self.names, f"{subject.name}/{seed}", latency, mutant)
+        self._tampering: Tampering | None = None
         for process in self.world.processes.values():
-            process.start()
+            if process.name not in down.split():
+                process.start()
 
     def __getitem__(self, name: ProcId) -> Member:
         return Member(self.world[name])
@@ -109,6 +136,102 @@ class Cluster:
     def resume(self, name: ProcId) -> Self:
         return self._end(Pause, name)
 
+    def start(self, name: ProcId) -> Self:
+        """Begin the first life of one that was down."""
+        self.world[name].start()
+        return self
+
+    def lose(
+        self,
+        *kinds: type[Any],
+        frm: str = "",
+        to: str = "",
+        where: Where = lambda _: True,
+        skip: int = 0,
+        times: int = 1,
+        do: Callable[[], object] | None = None,
+    ) -> Self:
+        """The next packet of these kinds is lost, or the next so many; from anybody to anybody, if nothing is said."""
+        return self._tamper(kinds, frm, to, where, skip, times, (), do)
+
+    def delay(
+        self,
+        *kinds: type[Any],
+        by: float,
+        frm: str = "",
+        to: str = "",
+        where: Where = lambda _: True,
+        skip: int = 0,
+        times: int = 1,
+    ) -> Self:
+        return self._tamper(kinds, frm, to, where, skip, times, (by,), None)
+
+    def copy(
+        self,
+        *kinds: type[Any],
+        after: tuple[float, ...],
+        frm: str = "",
+        to: str = "",
+        where: Where = lambda _: True,
+        skip: int = 0,
+        times: int = 1,
+    ) -> Self:
+        """It arrives as usual, and again so much later."""
+        return self._tamper(kinds, frm, to, where, skip, times, (0.0, *after), None)
+
+    def when(
+        self,
+        *kinds: type[Any],
+        do: Callable[[], object],
+        frm: str = "",
+        to: str = "",
+        where: Where = lambda _: True,
+        skip: int = 0,
+    ) -> Self:
+        """Do something at the moment when such a packet leaves."""
+        return self._tamper(kinds, frm, to, where, skip, 1, (0.0,), do)
+
+    def watch(self, *kinds: type[Any], frm: str = "", to: str = "") -> list[Any]:
+        """Every packet of these kinds from now on, once for each receiver; nothing happens to them."""
+        seen: list[Any] = []
+
+        def note(message: Any) -> bool:
+            seen.append(message)
+            return False
+
+        self._tamper(kinds, frm, to, note, 0, ALWAYS, (0.0,), None)
+        return seen
+
+    def put_aside(
+        self, *kinds: type[Any], frm: str = "", to: str = "", where: Where = lambda _: True, times: int = 1
+    ) -> list[Packet]:
+        """They do not arrive, until somebody hands them over."""
+        kept: list[Packet] = []
+        self._tamper(kinds, frm, to, where, 0, times, (), None, kept)
+        return kept
+
+    def hand_over(self, packets: list[Packet], to: str) -> Self:
+        """What was put aside arrives now, at these; its sender may be dead by now."""
+        for sender, receiver, frame in packets:
+            if receiver in self._known(to):
+                self.world[receiver].arrive(sender, frame)
+        return self
+
+    def wait_until(self, condition: Callable[[], bool], at_most: float = 5.0) -> Self:
+        """In small steps, until it holds."""
+        end = self._now + at_most
+        while not condition():
+            if self._now > end:
+                raise Stuck(f"what a scenario waits for did not happen within {at_most:g} virtual seconds")
+            self.wait(STEP_S)
+        return self
+
+    def let_be(self) -> Self:
+        """Tamper with nothing any more."""
+        if self._tampering is not None:
+            self._tampering.end()
+        return self
+
     def wait(self, seconds: float) -> Self:
         self.world.run_until(self._now + seconds)
         return self
@@ -127,13 +250,34 @@ class Cluster:
 
     def broken_rules(self) -> list[Broken]:
         """What the specification says of the run so far, which must be quiet."""
+        return broken_rules(self.subject.rules, [self])
+
+    def quiet_rows(self) -> list[Row]:
+        """The rows so far, and the word that nothing changes any more."""
         index = sum(row.process == evidence.WORLD for row in self.rows)
-        quiet = Row(evidence.WORLD, 0, index, self._now, evidence.QUIET)
-        return Judge(self.subject.rules).broken(to_table([(self.run, [*self.rows, quiet])]))
+        return [*self.rows, Row(evidence.WORLD, 0, index, self._now, evidence.QUIET)]
 
     def ignored(self, reason: str) -> list[ProcId]:
         """Who has ignored something for this reason."""
         return [row.process for row in self.rows if row.kind == evidence.IGNORED and row.detail == reason]
+
+    def _tamper(
+        self,
+        kinds: tuple[type[Any], ...],
+        frm: str,
+        to: str,
+        where: Where,
+        skip: int,
+        times: int,
+        delays: tuple[float, ...],
+        do: Callable[[], object] | None,
+        kept: list[Packet] | None = None,
+    ) -> Self:
+        if self._tampering is None:
+            self._tampering = Tampering(self.world)
+        senders, receivers = (frozenset(self._known(names) or self.names) for names in (frm, to))
+        self._tampering.add(Rule(kinds, senders, receivers, where, skip, times, delays, do, kept))
+        return self
 
     @property
     def _now(self) -> float:
@@ -164,3 +308,14 @@ class Cluster:
             if name not in self.names:
                 raise ValueError(f"there is no process {name!r} here, only {' '.join(self.names)}")
         return tuple(names.split())
+
+
+@cache
+def _judge(rules: tuple[str, ...]) -> Judge:
+    return Judge(rules)
+
+
+def broken_rules(rules: tuple[str, ...], clusters: list[Cluster]) -> list[Broken]:
+    """What the specification says of several clusters, judged together."""
+    runs = ((f"{cluster.run}-{place}", cluster.quiet_rows()) for place, cluster in enumerate(clusters))
+    return _judge(rules).broken(to_table(runs))

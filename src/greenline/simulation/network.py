@@ -83,6 +83,8 @@ class Network:
         self.loss = 0.0
         self.duplication = 0.0
         self.reordering = 0.0
+        self.tamper: Callable[[ProcId, ProcId, bytes], tuple[float, ...]] | None = None
+        """What a scenario does to single packets: how much later than usual each copy of one comes, if any does."""
         self._arrive = arrive
         self.links = {
             (a, b): Link(latency.between(a, b, seed), Random(f"{seed}/link/{a}/{b}"))
@@ -106,6 +108,11 @@ class Network:
             chance = link.chance
             if self.loss and chance.random() < self.loss:
                 counts["lost"] += 1
+                continue
+            if self.tamper is not None and (delays := self.tamper(sender, receiver, frame)) != (0.0,):
+                counts["tampered with"] += 1
+                for delay in delays:
+                    at(self._arrival(link) + delay, self._land, sender, receiver, frame)
                 continue
             at(self._arrival(link), self._land, sender, receiver, frame)
             if self.duplication and chance.random() < self.duplication:

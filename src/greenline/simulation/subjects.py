@@ -19,6 +19,7 @@ from greenline.ring.settings import Reach, Settings
 from greenline.simulation.adversary import Adversary, Stub
 from greenline.simulation.coverage import cases, changes_of_a_ring
 from greenline.simulation.mutants import noticeboard as noticeboard_mutants
+from greenline.simulation.mutants import ring as ring_mutants
 from greenline.simulation.mutants.mutant import Mutant
 from greenline.simulation.network import Latency
 from greenline.simulation.world import Build, World
@@ -113,11 +114,18 @@ RING = Subject(
     services=(Service.BASIC, Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE),
     unsettled=_MEMBERSHIP_CHANGES,
     horizon=4.0,
-    quiet_for=3.0,
+    quiet_for=8.0,
     patience=60.0,
     restless=_MEMBERSHIP_CHANGES,
+    mutants=ring_mutants.MUTANTS,
     coverage=changes_of_a_ring,
 )
+
+
+def ring_with(settings: Settings) -> Subject:
+    """The Ring with other settings."""
+    return replace(RING, build=_ring(settings))
+
 
 RING_MULTICAST = replace(
     RING,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from greenline.kernel.core import Core
 from greenline.kernel.effects import Effect
@@ -22,6 +23,8 @@ class Mutant:
     mistake: str
     """What it does wrong, in a sentence."""
     wrap: Spoiler
+    scenario: str | None = None
+    """The scenario that catches it, where storms hardly ever do."""
 
     def spoil(self, build: Build) -> Build:
         def spoiled(me: ProcId, names: tuple[ProcId, ...], chance: Random) -> Sequence[Layer]:
@@ -50,3 +53,25 @@ class Wrapped:
 
     def answers(self, effects: list[Effect]) -> list[Effect]:
         return effects
+
+
+Patch = tuple[Any, str, Any]
+"""Where, which name, and what stands there instead."""
+
+
+class Patched(Wrapped):
+    """A core some of whose functions are others, while it is at work; between two events everything is as it was."""
+
+    def __init__(self, core: Core, patches: tuple[Patch, ...]) -> None:
+        super().__init__(core)
+        self._patches = patches
+
+    def handle(self, now: float, event: Event) -> list[Effect]:
+        right = [getattr(owner, name) for owner, name, _ in self._patches]
+        for owner, name, wrong in self._patches:
+            setattr(owner, name, wrong)
+        try:
+            return self.core.handle(now, event)
+        finally:
+            for (owner, name, _), original in zip(self._patches, right, strict=True):
+                setattr(owner, name, original)

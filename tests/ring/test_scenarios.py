@@ -1,0 +1,32 @@
+"""The catalogue of the Ring: every scenario under its id, played by the right protocol, and judged.
+
+The stories themselves are in `greenline.simulation.scenarios`, where seeded bugs are tried on them as well.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from greenline.simulation.scenarios.ring import SCENARIOS
+from greenline.simulation.scenarios.stage import Scenario, Stage
+
+LONG = {"RING-03", "RING-05", "RING-21", "RING-30", "RING-38", "EVS-19"}
+"""Those that take more than two seconds, or play many variants."""
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(each, id=name, marks=[pytest.mark.slow] if name in LONG else []) for name, each in SCENARIOS.items()],
+)
+def test_the_scenario_ends_as_its_claim_says(scenario: Scenario) -> None:
+    stage = Stage()
+    scenario.play(stage)
+    assert stage.broken_rules() == []
+
+
+def test_the_catalogue_is_complete() -> None:
+    """RING-40 has a test file of its own: it is some hundred scenarios."""
+    wanted = {f"RING-{n:02}" for n in range(1, 45) if n != 40} | {f"EVS-{n:02}" for n in range(23)}
+    wanted |= {f"PACK-{n:02}" for n in range(1, 7)}
+    assert set(SCENARIOS) == wanted
+    assert all(scenario.claim for scenario in SCENARIOS.values())
