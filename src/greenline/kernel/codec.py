@@ -78,14 +78,13 @@ def unseal(data: bytes | memoryview, at: int = 0) -> Frame:
         raise Garbled(f"begins with byte {magic:#04x}, so it is no frame of Greenline")
     if version != VERSION:
         raise UnknownVersion(f"frame version {version}, but this Greenline reads version {VERSION}")
-    view = memoryview(data)
-    if crc32c(view[at : at + _PREFIX.size]) & 0xFFFF != header_check:
+    if crc32c(data[at : at + _PREFIX.size]) & 0xFFFF != header_check:
         raise Garbled("the header's checksum does not fit")
     body_at = at + HEADER_SIZE
     end = body_at + length
     if end > len(data):
         raise Truncated(f"{len(data) - body_at} bytes of a body of {length}")
-    body = view[body_at:end]
+    body = memoryview(data)[body_at:end]
     if crc32c(body) != checksum:
         raise Garbled(f"the checksum of a body of {length} bytes does not fit")
     return Frame(channel, body, end)

@@ -67,15 +67,18 @@ class RingCore:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.phase: Unborn | Starting | Operational | Gather | Commit | Form | EVS = Unborn()
+        self._queue = Queue(self.settings)
 
     def handle(self, now: float, event: Event) -> list[Effect]:
         """Same events, same effects, always."""
         out: list[Effect] = []
+        if type(event) is Downcall and self._queue.queue_up(event.payload):
+            return out
         phase = self.phase
         if isinstance(phase, Unborn):
             if not isinstance(event, Start):
                 raise Impossible(phase, event, "the first event of a life is its start")
-            self.phase = start(event, self.settings, out)
+            self.phase = start(event, self.settings, self._queue, out)
             return out
         if type(event) is Received and event.sender == phase.processor.me:
             return [Ignored("from somebody who uses my name")]
@@ -101,7 +104,7 @@ class RingCore:
         return out
 
 
-def start(event: Start, settings: Settings, out: list[Effect]) -> Starting:
+def start(event: Start, settings: Settings, queue: Queue, out: list[Effect]) -> Starting:
     """A singleton, with a counter that no earlier life has used."""
     used = max((record.counter for record in event.records if isinstance(record, Ceiling)), default=0)
     me = event.me
@@ -110,7 +113,7 @@ def start(event: Start, settings: Settings, out: list[Effect]) -> Starting:
         me,
         event.incarnation,
         settings,
-        Queue(settings),
+        queue,
         Pace(settings, me),
         ring,
         my_counter=used + 1,

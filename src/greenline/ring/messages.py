@@ -27,6 +27,9 @@ Ranges = Annotated[tuple[tuple[Count, Count], ...], msgspec.Meta(max_length=8192
 """Numbers as ranges, first and last, sorted and apart from each other."""
 
 
+_SAFE = Service.SAFE
+
+
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     pass
 
@@ -50,7 +53,7 @@ class Regular(Message, frozen=True):
     @property
     def is_safe(self) -> bool:
         """A message has its place where its last part is; the parts before it bind nobody."""
-        return self.service is Service.SAFE and self.part == self.parts
+        return self.part == self.parts and self.service is _SAFE
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -26,11 +26,11 @@ class Operational:
     def handle(self, now: float, event: Event, out: list[Effect]) -> ToGather | ToForm | None:
         processor = self.processor
         match event:
+            case Received(Regular() as packet) if packet.conf_id == processor.ring.conf_id:
+                ordering.on_regular(processor, packet, out)
             case Downcall(Multicast() as call):
                 if ordering.on_multicast(processor, call, out):
                     ordering.speak(processor, now, out)
-            case Received(Regular() as packet) if packet.conf_id == processor.ring.conf_id:
-                ordering.on_regular(processor, packet, out)
             case Received(RegularToken() as token) if token.conf_id == processor.ring.conf_id:
                 laggard = ordering.on_token(processor, token, now, may_hold=True, out=out)
                 if laggard is not None:

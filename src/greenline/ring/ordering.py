@@ -67,7 +67,8 @@ def on_regular(processor: Processor, packet: Regular, out: list[Effect]) -> None
             # Somebody had the token after us.
             ring.is_passed = True
             out.append(CancelTimer(Timer.TOKEN_RETRANSMIT))
-        deliver(ring, out)
+        if packet.seq == ring.delivered + 1:
+            deliver(ring, out)
 
 
 def take_packet(ring: Ring, packet: Regular, out: list[Effect]) -> bool:
