@@ -110,7 +110,7 @@ def old_ring_goes_on(phase: object, processor: Processor, now: float, event: Eve
             if ordering.on_multicast(processor, call, out):
                 ordering.speak(processor, now, out)
         case Received(Regular() as packet) if packet.conf_id == ring.conf_id:
-            ordering.on_regular(processor, packet, out)
+            ordering.on_regular(processor, packet, now, out)
         case Received(RegularToken() as token) if token.conf_id == ring.conf_id:
             laggard = ordering.on_token(processor, token, now, may_hold=False, out=out)
             if laggard is not None:
@@ -121,7 +121,8 @@ def old_ring_goes_on(phase: object, processor: Processor, now: float, event: Eve
         case Received(Hurry() as hurry):
             ordering.on_hurry(processor, hurry, now, out)
         case TimerFired(Timer.TOKEN_LOSS):
-            processor.lose_ring(out)
+            if ordering.is_token_lost(ring, now, out):
+                processor.lose_ring(out)
         case TimerFired(Timer.TOKEN_RETRANSMIT):
             ordering.resend_token(processor, ring, out)
         case Durable(ticket):

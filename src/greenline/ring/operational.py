@@ -27,7 +27,7 @@ class Operational:
         processor = self.processor
         match event:
             case Received(Regular() as packet) if packet.conf_id == processor.ring.conf_id:
-                ordering.on_regular(processor, packet, out)
+                ordering.on_regular(processor, packet, now, out)
             case Downcall(Multicast() as call):
                 if ordering.on_multicast(processor, call, out):
                     ordering.speak(processor, now, out)
@@ -54,7 +54,8 @@ class Operational:
             case Received(FormToken() as token):
                 return self._on_form(token, out)
             case TimerFired(Timer.TOKEN_LOSS):
-                return self._lose(Cause.TOKEN_LOSS, out)
+                if ordering.is_token_lost(processor.ring, now, out):
+                    return self._lose(Cause.TOKEN_LOSS, out)
             case TimerFired(Timer.TOKEN_RETRANSMIT):
                 ordering.resend_token(processor, processor.ring, out)
             case TimerFired(Timer.IDLE_HOLD):

@@ -20,6 +20,8 @@ from greenline.ring.processor import Processor, Ring, Timer
 SPAN = 1 << 16
 """No honest token or packet is so far ahead of what we have."""
 QUIET_ROTATIONS = 2
+ROUNDING = 0.001
+"""Of a timeout: less is not worth another timer."""
 
 
 def on_multicast(processor: Processor, call: Multicast, out: list[Effect]) -> bool:
@@ -58,10 +60,13 @@ def speak_alone(processor: Processor, out: list[Effect]) -> None:
     queue.relieve(out)
 
 
-def on_regular(processor: Processor, packet: Regular, out: list[Effect]) -> None:
+def on_regular(processor: Processor, packet: Regular, now: float, out: list[Effect]) -> None:
     """Hold a packet of our configuration, and deliver what can be delivered."""
     ring = processor.ring
+    is_news = packet.seq > ring.high_seq
     if take_packet(ring, packet, out):
+        if is_news:
+            ring.heard_at = now
         token = ring.last_token
         if token is not None and packet.seq > token.seq and not ring.is_passed:
             # Somebody had the token after us.
@@ -187,7 +192,7 @@ def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Eff
     to = processor.reach(ring.order)
     unanswered = repeat(ring, token.rtr, allowance, to, out)
     packets = say_new(processor, ring, token, allowance, out)
-    early = len(packets) - min(processor.settings.accelerated, len(packets))
+    early = len(packets) - min(processor.settings.accelerated if processor.settings.grace else 0, len(packets))
     out += [Broadcast(packet, to=to) for packet in packets[:early]]
     seq = token.seq + len(packets)
     if packets:
@@ -224,12 +229,27 @@ def release(processor: Processor, ring: Ring, token: RegularToken, now: float, o
     ring.last_token = token
     ring.last_token_seq = token.token_seq
     ring.released_at = now
+    ring.heard_at = now
     ring.resent = 0
     ring.is_passed = False
     retransmit = processor.pace.token_retransmit(token.is_idle)
+    ring.loss_after = (processor.settings.retransmits + 1) * retransmit
     out.append(Send(ring.successor, token))
     out.append(SetTimer(Timer.TOKEN_RETRANSMIT, retransmit))
-    out.append(SetTimer(Timer.TOKEN_LOSS, (processor.settings.retransmits + 1) * retransmit))
+    out.append(SetTimer(Timer.TOKEN_LOSS, ring.loss_after))
+
+
+def is_token_lost(ring: Ring, now: float, out: list[Effect]) -> bool:
+    """Neither the token nor a new message was heard for so long (5.2.2): a rotation in which all speak takes long.
+
+    Only what is new counts: repeats would keep a dead ring alive.
+    """
+    ring.heard_at = min(ring.heard_at, now)  # a clock may be set back
+    left = ring.heard_at + ring.loss_after - now
+    if left < ROUNDING * ring.loss_after:
+        return True
+    out.append(SetTimer(Timer.TOKEN_LOSS, left))
+    return False
 
 
 def resend_token(processor: Processor, ring: Ring, out: list[Effect]) -> None:

@@ -70,6 +70,10 @@ class Ring:
     """The token as we released it, to be sent again."""
     last_token_seq: int = 0
     released_at: float | None = None
+    heard_at: float = 0.0
+    """When the token was last at work, as far as we know: it was here, or somebody said something new."""
+    loss_after: float = 0.0
+    """How long it may be out of our hearing before it counts as lost."""
     resent: int = 0
     is_passed: bool = False
     """Is there a sign that it arrived?"""
