@@ -15,6 +15,7 @@ from greenline.kernel.identities import ConfId, ProcId, in_order
 from greenline.ring import form, installation, membership
 from greenline.ring.gather import latest, old_ring_goes_on
 from greenline.ring.membership import Standing
+from greenline.ring.memory import count_in
 from greenline.ring.messages import AttemptJoin, Foreign, FormToken, Join, Probe
 from greenline.ring.moves import ToCommit, ToForm, ToOperational
 from greenline.ring.processor import Processor, Timer
@@ -101,7 +102,7 @@ class Commit:
         self.reps[sender] = join.incarnation
         for name, incarnation in join.reps:
             if name != self.processor.me:
-                self.reps[name] = max(self.reps.get(name, 0), incarnation)
+                count_in(self.reps, name, incarnation)
         self.failed |= set(join.failed)
         return before != (self.reps, self.failed)
 

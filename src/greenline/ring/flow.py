@@ -60,6 +60,11 @@ class Flow:
         room = settings.window_bytes - max(0, token.fcc_bytes - self.my_fcc_bytes)
         return Allowance(max(1, packets), max(1, room))
 
+    @property
+    def farthest(self) -> int:
+        """Who is farther ahead of us than this has another idea of flow control, or none: it will be asked again."""
+        return 8 * (self.settings.outstanding + self.settings.window)
+
     def ahead(self, token: RegularToken) -> int:
         """How many new numbers may be given away: `seq` stays within reach of `aru`."""
         return self.settings.outstanding - (token.seq - token.aru)

@@ -158,9 +158,23 @@ def is_sound(processor: Processor, token: FormToken) -> bool:
         return False
     if (names and names[0] != token.form_id.rep) or token.form_id.rep not in dict(token.join_list):
         return False
-    if token.rotation == 2 and processor.me not in names:
+    if token.rotation == 2 and not _knows_me(processor, token):
         return False
     return all(_is_sound_record(processor.ring, record) for record in token.confs_list)
+
+
+def _knows_me(processor: Processor, token: FormToken) -> bool:
+    """On the second rotation it has our seat, and our old configuration with what we reported of it."""
+    ring = processor.ring
+    mine = [record for record in token.confs_list if record.conf_id == ring.conf_id]
+    return (
+        Seat(processor.me, processor.incarnation, ring.conf_id) in token.memb_list
+        and len(mine) == 1
+        and processor.me in mine[0].trans_set
+        and mine[0].highest_seq >= ring.high_seq
+        and mine[0].aru >= reported_aru(ring)
+        and processor.my_obligation <= set(mine[0].obligation_set)
+    )
 
 
 def _is_sound_record(ring: Ring, record: ConfRecord) -> bool:

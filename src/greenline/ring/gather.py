@@ -12,6 +12,7 @@ from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Multicast
 from greenline.ring import membership, ordering
 from greenline.ring.membership import Standing
+from greenline.ring.memory import count_in
 from greenline.ring.messages import AttemptJoin, Foreign, FormToken, Hurry, Join, Probe, Regular, RegularToken
 from greenline.ring.moves import ToCommit, ToGather, ToOperational
 from greenline.ring.processor import Processor, Timer
@@ -65,7 +66,7 @@ class Gather:
         if message.incarnation < self.reps.get(sender, 0):
             out.append(Ignored("it speaks of an earlier life"))
             return
-        self.reps[sender] = message.incarnation
+        count_in(self.reps, sender, message.incarnation)
         if isinstance(message, Join):
             if processor.me in message.failed:
                 out.append(Ignored("it has given me up"))
@@ -73,7 +74,7 @@ class Gather:
             self.joins[sender] = latest(self.joins.get(sender), message)
             for name, incarnation in message.reps:
                 if name != processor.me:
-                    self.reps[name] = max(self.reps.get(name, 0), incarnation)
+                    count_in(self.reps, name, incarnation)
 
     def _on_gather_timeout(self) -> ToCommit | ToOperational:
         """Nobody was there, and our ring is as it was: go on. Otherwise agree with those who were."""

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from greenline.kernel.effects import Broadcast, Effect, Ignored
 from greenline.kernel.identities import ProcId
+from greenline.ring.memory import remember
 from greenline.ring.messages import AttemptJoin, Join, Probe
 from greenline.ring.processor import Holdoff, Processor, Ring
 
@@ -60,7 +61,7 @@ def hear(processor: Processor, sender: ProcId, message: AttemptJoin | Probe, now
     if processor.pace.hears(sender, message, now):
         processor.unheard.pop(sender, None)
     if message.incarnation > processor.met.get(sender, 0):
-        processor.met[sender] = message.incarnation
+        remember(processor.met, sender, message.incarnation)
         processor.unheard.pop(sender, None)
         processor.unmatched.pop(sender, None)
 
@@ -80,10 +81,10 @@ def hold_off(processor: Processor, tried: Iterable[ProcId], now: float) -> None:
     for reason, names in ((processor.unheard, set(tried)), (processor.unmatched, processor.attempted)):
         for name in members & reason.keys():
             del reason[name]
-        for name in names - members:
+        for name in sorted(names - members):
             last = reason[name].length if name in reason else processor.settings.probe / 2
             length = min(2 * last, LONGEST_HOLDOFF * processor.settings.probe)
-            reason[name] = Holdoff(length, now + length)
+            remember(reason, name, Holdoff(length, now + length))
     processor.attempted.clear()
 
 

@@ -12,6 +12,7 @@ from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Multicast
 from greenline.ring import form, membership, ordering
 from greenline.ring.membership import Standing
+from greenline.ring.memory import remember
 from greenline.ring.messages import AttemptJoin, Foreign, FormToken, Hurry, Join, Probe, Regular, RegularToken
 from greenline.ring.moves import Cause, ToForm, ToGather, ToOperational
 from greenline.ring.processor import Processor, Timer
@@ -117,7 +118,7 @@ class Operational:
         if not processor.is_representative:
             last = processor.told_of.get(stranger)
             if last is None or not 0 <= now - last < processor.settings.probe:
-                processor.told_of[stranger] = now
+                remember(processor.told_of, stranger, now)
                 out.append(Send(processor.ring.representative, Foreign(processor.ring.conf_id, stranger)))
             return None
         if membership.is_held_off(processor, stranger, now, out):

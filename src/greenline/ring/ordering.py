@@ -18,7 +18,7 @@ from greenline.ring.messages import MOST_RANGES, Hurry, Regular, RegularToken, R
 from greenline.ring.processor import Processor, Ring, Timer
 
 SPAN = 1 << 16
-"""No honest token or packet is so far ahead of what we have."""
+"""No honest token is so far ahead of what we have."""
 QUIET_ROTATIONS = 2
 ROUNDING = 0.001
 """Of a timeout: less is not worth another timer."""
@@ -82,8 +82,8 @@ def take_packet(ring: Ring, packet: Regular, out: list[Effect]) -> bool:
     if seq <= ring.my_aru or seq in ring.store:
         out.append(Ignored("a packet that I have"))
         return False
-    if seq > ring.my_aru + SPAN or packet.sender not in ring.incarnations:
-        out.append(Ignored("a packet that nobody could have sent"))
+    if seq > ring.my_aru + ring.flow.farthest or packet.sender not in ring.incarnations:
+        out.append(Ignored("a packet that is out of reach"))
         return False
     ring.keep(packet)
     return True
@@ -93,6 +93,8 @@ def accept_token(ring: Ring, token: RegularToken, out: list[Effect]) -> bool:
     """Is it the next token of this ring? One that was sent again, or that comes to a ring we gave up, is consumed."""
     if not ring.is_alive:
         out.append(Ignored("the token of a ring that I gave up"))
+    elif ring.is_alone:
+        out.append(Ignored("a ring of one has no token"))
     elif token.token_seq <= ring.last_token_seq:
         out.append(Ignored("a token that I have seen"))
     elif not (max(token.aru, ring.high_seq) <= token.seq <= ring.my_aru + SPAN):
@@ -353,7 +355,7 @@ def ask(ring: Ring, rtr: list[Request], lacking: list[int], holders: tuple[ProcI
     if again:
         ring.attempt += 1
         others = [name for name in holders if name != ring.me]
-        server = others[ring.attempt % len(others)]
+        server = others[ring.attempt % len(others)] if others else None
     ring.asked = set(lacking)
     mine = _requests(ring.conf_id, again, server) + _requests(ring.conf_id, first, None)
     return tuple((rtr + mine[:MOST_RANGES])[: 2 * MOST_RANGES])

@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from greenline.kernel.identities import ProcId
+from greenline.ring.memory import remember
 from greenline.ring.messages import AttemptJoin, Echo, Probe
 from greenline.ring.settings import Settings
 
@@ -41,13 +42,15 @@ class Pace:
 
     def hears(self, sender: ProcId, message: AttemptJoin | Probe, now: float) -> bool:
         """Take the measurement, if there is one. Does the sender hear us?"""
-        self.heard[sender] = message.stamp, now, min(message.rtt, self.settings.longest_rtt)
+        remember(self.heard, sender, (message.stamp, now, min(message.rtt, self.settings.longest_rtt)))
         for echo in message.echoes:
             if echo.name == self.me:
                 took = now - echo.stamp - echo.age
                 if echo.stamp != self.last_stamp.get(sender) and 0 <= took <= self.settings.longest_rtt:
-                    self.last_stamp[sender] = echo.stamp
-                    self.round_trips.setdefault(sender, deque(maxlen=REMEMBERED)).append(took)
+                    remember(self.last_stamp, sender, echo.stamp)
+                    measured = self.round_trips.get(sender, deque(maxlen=REMEMBERED))
+                    measured.append(took)
+                    remember(self.round_trips, sender, measured)
                 return True
         return False
 
