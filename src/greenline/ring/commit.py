@@ -14,7 +14,6 @@ from greenline.kernel.events import Durable, Event, Received, TimerFired
 from greenline.kernel.identities import ConfId, ProcId, in_order
 from greenline.ring import form, installation, membership
 from greenline.ring.gather import latest, old_ring_goes_on
-from greenline.ring.membership import Standing
 from greenline.ring.memory import count_in
 from greenline.ring.messages import AttemptJoin, Foreign, FormToken, Join, Probe
 from greenline.ring.moves import ToCommit, ToForm, ToOperational
@@ -66,14 +65,8 @@ class Commit:
 
     def _on_join(self, join: Join, sender: ProcId, out: list[Effect]) -> ToForm | ToOperational | None:
         processor = self.processor
-        match membership.standing(processor.ring, processor.my_counter, sender, join):
-            case Standing.STALE:
-                out.append(Ignored("it speaks of a time before this configuration"))
-                return None
-            case Standing.HAS_LOST_IT:
-                processor.lose_ring(out)
-            case Standing.STRANGER | Standing.COMPANION:
-                pass
+        if not membership.heed(processor, sender, join, out):
+            return None
         if sender not in self.reps or sender in self.failed:
             out.append(Ignored("a Join of somebody whom I do not need: a later merge"))
             return None
@@ -111,14 +104,8 @@ class Commit:
     ) -> ToForm | ToOperational | None:
         processor = self.processor
         membership.hear(processor, sender, message, now)
-        match membership.standing(processor.ring, processor.my_counter, sender, message):
-            case Standing.STALE:
-                out.append(Ignored("it speaks of a time before this configuration"))
-                return None
-            case Standing.HAS_LOST_IT:
-                processor.lose_ring(out)
-            case Standing.STRANGER | Standing.COMPANION:
-                pass
+        if not membership.heed(processor, sender, message, out):
+            return None
         if sender in self.reps and message.incarnation > self.reps[sender]:
             # It has crashed and is back: its earlier life will not answer any more.
             self.reps[sender] = message.incarnation

@@ -42,7 +42,7 @@ class Form:
                 if isinstance(message, AttemptJoin):
                     membership.hear(processor, sender, message, now)
                 if has_given_up(self.token, sender, message):
-                    return self._fail()
+                    return self._fail(out)
                 out.append(Ignored("strangers come later: I am forming a ring"))
             case Received(Probe() as message, sender):
                 membership.hear(processor, sender, message, now)
@@ -51,7 +51,7 @@ class Form:
             case TimerFired(Timer.FORM_RETRANSMIT):
                 pass_form(processor, self.token, out)
             case TimerFired(Timer.FORM_LOSS):
-                return self._fail()
+                return self._fail(out)
             case Downcall(Multicast() as call):
                 processor.queue.put(call, out)
             case Durable(ticket):
@@ -74,7 +74,9 @@ class Form:
             out.append(Ignored("a Form token that I have seen"))
         return None
 
-    def _fail(self) -> ToGather:
+    def _fail(self, out: list[Effect]) -> ToGather:
+        if self.processor.ceiling_ticket > self.processor.durable_ticket:
+            out.append(Withdraw(self.processor.ceiling_ticket))  # what still waits for the disk is not sent any more
         members = [seat.name for seat in self.token.memb_list] + [name for name, _ in self.token.join_list]
         return ToGather(Cause.FORM_FAILED, failed=membership.failed_attempt(self.processor, members))
 
@@ -99,7 +101,8 @@ def has_given_up(token: FormToken, sender: ProcId, message: AttemptJoin | Join) 
     """Does somebody whom we are forming a ring with gather again?"""
     for seat in token.memb_list:
         if seat.name == sender:
-            is_later = message.counter >= token.form_id.counter and not message.is_alive
+            since = message.counter - token.form_id.counter
+            is_later = 0 <= since < membership.ABSURD and not message.is_alive
             return message.incarnation > seat.incarnation or (message.incarnation == seat.incarnation and is_later)
     return False
 
@@ -264,9 +267,3 @@ def merge(one: ConfRecord, two: ConfRecord) -> ConfRecord:
 
 def _numbers(holes: tuple[tuple[int, int], ...]) -> set[int]:
     return {seq for first, last in holes for seq in range(first, last + 1)}
-
-
-def withdraw(processor: Processor, out: list[Effect]) -> None:
-    """A Form token that still waits for the disk is not sent any more."""
-    if processor.ceiling_ticket > processor.durable_ticket:
-        out.append(Withdraw(processor.ceiling_ticket))

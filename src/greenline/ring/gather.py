@@ -11,7 +11,6 @@ from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFir
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Multicast
 from greenline.ring import membership, ordering
-from greenline.ring.membership import Standing
 from greenline.ring.memory import count_in
 from greenline.ring.messages import AttemptJoin, Foreign, FormToken, Hurry, Join, Probe, Regular, RegularToken
 from greenline.ring.moves import ToCommit, ToGather, ToOperational
@@ -55,14 +54,8 @@ class Gather:
         processor = self.processor
         if isinstance(message, AttemptJoin):
             membership.hear(processor, sender, message, now)
-        match membership.standing(processor.ring, processor.my_counter, sender, message):
-            case Standing.STALE:
-                out.append(Ignored("it speaks of a time before this configuration"))
-                return
-            case Standing.HAS_LOST_IT:
-                processor.lose_ring(out)
-            case Standing.STRANGER | Standing.COMPANION:
-                pass
+        if not membership.heed(processor, sender, message, out):
+            return
         if message.incarnation < self.reps.get(sender, 0):
             out.append(Ignored("it speaks of an earlier life"))
             return

@@ -42,6 +42,17 @@ def standing(ring: Ring, counter: int, sender: ProcId, message: AttemptJoin | Jo
     return Standing.COMPANION if message.is_alive else Standing.HAS_LOST_IT
 
 
+def heed(processor: Processor, sender: ProcId, message: AttemptJoin | Join, out: list[Effect]) -> bool:
+    """While membership changes: does it count? A member that has lost our ring has lost it for us as well."""
+    its = standing(processor.ring, processor.my_counter, sender, message)
+    if its is Standing.STALE:
+        out.append(Ignored("it speaks of a time before this configuration"))
+        return False
+    if its is Standing.HAS_LOST_IT:
+        processor.lose_ring(out)
+    return True
+
+
 def attempt_join(processor: Processor, now: float, out: list[Effect]) -> None:
     """Say that we are here and want a bigger ring."""
     pace = processor.pace

@@ -88,7 +88,8 @@ class Operational:
         ring = self.processor.ring
         if sender not in ring.incarnations:
             return self._on_stranger(sender, now, out)
-        if probe.incarnation > ring.incarnations[sender] or probe.counter > ring.conf_id.counter:
+        ahead = probe.counter - ring.conf_id.counter
+        if probe.incarnation > ring.incarnations[sender] or 0 < ahead < membership.ABSURD:
             return self._lose(Cause.MEMBER_LOST_IT, out)  # it has gone on without us
         return None
 

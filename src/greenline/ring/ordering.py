@@ -16,10 +16,13 @@ from greenline.kernel.ports import Multicast, Sent
 from greenline.ring.flow import Allowance
 from greenline.ring.messages import MOST_RANGES, Hurry, Regular, RegularToken, Request
 from greenline.ring.processor import Processor, Ring, Timer
+from greenline.ring.settings import Settings
 
 SPAN = 1 << 16
 """No honest token is so far ahead of what we have."""
 QUIET_ROTATIONS = 2
+FEW = 5
+"""Packets that are said before the token is passed on, in any case."""
 ROUNDING = 0.001
 """Of a timeout: less is not worth another timer."""
 
@@ -194,7 +197,7 @@ def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Eff
     to = processor.reach(ring.order)
     unanswered = repeat(ring, token.rtr, allowance, to, out)
     packets = say_new(processor, ring, token, allowance, out)
-    early = len(packets) - min(processor.settings.accelerated if processor.settings.grace else 0, len(packets))
+    early = len(packets) - after_the_token(processor.settings, len(packets))
     out += [Broadcast(packet, to=to) for packet in packets[:early]]
     seq = token.seq + len(packets)
     if packets:
@@ -224,6 +227,14 @@ def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Eff
     out += [Broadcast(packet, to=to) for packet in packets[early:]]
     deliver(ring, out)
     queue.relieve(out)
+
+
+def after_the_token(settings: Settings, packets: int) -> int:
+    """How many packets are said after the token was passed on, so that the next processor can begin meanwhile.
+
+    None of a few: the token would overtake them, and whoever lacks them lowers aru, which costs a rotation.
+    """
+    return min(settings.accelerated, max(0, packets - FEW)) if settings.grace else 0
 
 
 def release(processor: Processor, ring: Ring, token: RegularToken, now: float, out: list[Effect]) -> None:

@@ -12,7 +12,7 @@ lines of several processes are joined, in the order in which the first of them c
 | command                  | what it does                                              |
 |--------------------------|-----------------------------------------------------------|
 | `start p q r`            | a cluster; the first command                              |
-| `hide Summary`           | leave out packets of this type from here on               |
+| `hide Summary`           | leave out packets of this type from here on; also `show`  |
 | `p multicasts "x"`       | also with a service: `p multicasts "x" safe`              |
 | `partition p \\| q r`    | also `heal`, and `one way p -> q r`                       |
 | `crash p`, `restart p`   | also `crash p after 3 orders`; `pause p`, `resume p`      |
@@ -80,6 +80,9 @@ class _Conversation:
     def hide(self, kind: str) -> None:
         self._hidden.add(kind)
 
+    def show(self, kind: str) -> None:
+        self._hidden.discard(kind)
+
     def multicast(self, name: ProcId, text: str, service: str | None) -> None:
         self.cluster[name].multicast(text, Service(service) if service else Service.BASIC)
 
@@ -130,6 +133,7 @@ def _who(speakers: list[str]) -> str:
 _COMMANDS: tuple[tuple[str, Callable[..., object]], ...] = (
     (r"start ([\w -]+)", _Conversation.start),
     (r"hide (\w+)", _Conversation.hide),
+    (r"show (\w+)", _Conversation.show),
     (r'(\w+) multicasts "(.*)"(?: (\w+))?', _Conversation.multicast),
     (r"partition (.+)", lambda talk, sides: talk.cluster.partition(sides)),
     (r"one way ([\w ]+) -> ([\w ]+)", lambda talk, senders, receivers: talk.cluster.one_way(senders, receivers)),

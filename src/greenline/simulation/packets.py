@@ -6,7 +6,7 @@ import msgspec
 
 from greenline.kernel.codec import unseal_one
 from greenline.kernel.evidence import PACKET
-from greenline.kernel.identities import ProcId
+from greenline.kernel.identities import ConfId, ProcId
 from greenline.simulation.world import World
 
 
@@ -38,5 +38,14 @@ def record_packets(world: World) -> None:
 
 def _value(value: object) -> str:
     if isinstance(value, bytes):
-        return f'"{value.decode(errors="backslashreplace")}"'
+        text = value.decode(errors="backslashreplace")
+        return '"' + "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text) + '"'
+    if isinstance(value, tuple):
+        return "(" + ",".join(map(_value, value)) + ")"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, ConfId):
+        return str(value)
+    if isinstance(value, msgspec.Struct):
+        return "[" + " ".join(_value(getattr(value, name)) for name in value.__struct_fields__) + "]"
     return str(value).replace(" ", "")

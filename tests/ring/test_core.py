@@ -1,0 +1,265 @@
+"""What each phase does with what it hears: served, or ignored by name; and what cannot be stops the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from greenline.kernel.codec import Codec
+from greenline.kernel.core import Impossible
+from greenline.kernel.effects import Effect, Ignored, Upcall
+from greenline.kernel.events import Answered, Downcall, Durable, Received, Start
+from greenline.kernel.identities import ConfId, MessageId, ProcId
+from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, Service, TooLarge
+from greenline.ring import core as ring_core
+from greenline.ring.core import RingCore
+from greenline.ring.memory import count_in, remember
+from greenline.ring.messages import (
+    MOST_NAMES,
+    AnyMessage,
+    AttemptJoin,
+    Foreign,
+    FormToken,
+    Hurry,
+    Join,
+    Probe,
+    Regular,
+    RegularToken,
+    Seat,
+)
+from greenline.ring.packing import Queue, Unpacking
+from greenline.ring.settings import Settings
+from greenline.simulation.cluster import Cluster
+from greenline.simulation.scenarios.stage import processor
+from greenline.simulation.subjects import RING, ring_with
+
+CODEC: Codec[Any] = Codec(1, AnyMessage)
+PHASES = ("Operational", "Gather", "Commit", "Form", "EVS")
+
+
+def caught_in(phase: str, name: ProcId = "q") -> Cluster:
+    """A ring of p and q that is about to be joined by r, at the moment when this one is in that phase."""
+    ring = Cluster("p q r", 3, RING).partition("p q | r").settle()
+    if phase != "Operational":
+        who = "p" if phase in ("Gather", "Commit") else name
+        ring.heal().wait_until(lambda: ring[who].phase == phase)
+    return ring
+
+
+def tell(ring: Cluster, to: ProcId, message: Any, sender: ProcId) -> set[str]:
+    """Hand it a packet; the reasons for which something was ignored then."""
+    before = len(ring.rows)
+    ring.world[to].arrive(sender, CODEC.encode(message))
+    return {row.detail or "" for row in ring.rows[before:] if row.kind == "ignored" and row.process == to}
+
+
+def old_join(failed: tuple[ProcId, ...] = ()) -> Join:
+    return Join(1, 0, False, 1, (("p", 1), ("q", 1)), failed)
+
+
+def stale(message: str) -> Callable[[Cluster, ProcId], Any]:
+    """A message that has no place in the configuration that the processor is in."""
+    other = ConfId(1, "zz")
+    made: dict[str, Callable[[Cluster, ProcId], Any]] = {
+        "attempt join": lambda *_: AttemptJoin(1, 0, False, 0.0, 0.0, ()),
+        "join": lambda *_: old_join(),
+        "absurd": lambda *_: AttemptJoin(1, 2**40, False, 0.0, 0.0, ()),
+        "foreign": lambda *_: Foreign(other, "s"),
+        "hurry": lambda *_: Hurry(other),
+        "token": lambda *_: RegularToken(other, 5),
+        "packet": lambda *_: Regular(other, "p", 1, 1, Service.SAFE, 1, 1, 1, b"\x90"),
+        "form": lambda *_: FormToken(ConfId(99, "p"), 1, (("p", 1),), (Seat("q", 1, other),), 0, ()),
+        "second form": lambda *_: FormToken(ConfId(99, "p"), 2, (("p", 1),), (Seat("q", 1, other),), 0, ()),
+    }
+    return made[message]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    "message", ["attempt join", "join", "absurd", "foreign", "hurry", "token", "packet", "form", "second form"]
+)
+def test_what_has_no_place_here_is_ignored_by_name_and_changes_nothing(phase: str, message: str) -> None:
+    name = "p" if phase in ("Gather", "Commit") else "q"
+    sender = "q" if name == "p" else "p"
+    ring = caught_in(phase, name)
+    assert tell(ring, name, stale(message)(ring, name), sender), "a reason is named"
+    assert ring[name].phase == phase
+    ring.settle()
+    assert ring.broken_rules() == []
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_what_our_own_layers_cannot_say_stops_the_node(phase: str) -> None:
+    name = "p" if phase in ("Gather", "Commit") else "q"
+    ring = caught_in(phase, name)
+    router = ring.world[name].router
+    assert router is not None
+    with pytest.raises(Impossible, match=phase):
+        router.layers[0].core.handle(0.0, Answered(1, None))
+
+
+def test_a_life_begins_with_its_start_and_then_waits_for_the_disk() -> None:
+    core = RingCore()
+    with pytest.raises(Impossible, match="the first event of a life is its start"):
+        core.handle(0.0, Durable(1))
+    core.handle(0.0, Start("p", 1))
+    assert core.handle(0.0, Received(Hurry(ConfId(1, "q")), "q")) == [Ignored("I am starting")]
+    assert core.handle(0.0, Downcall(Multicast(MessageId("p", 1, 1), Service.SAFE, b"x"))) == []
+    with pytest.raises(Impossible, match="Starting"):
+        core.handle(0.0, Answered(1, None))
+    told = [effect.payload for effect in core.handle(0.0, Durable(1)) if isinstance(effect, Upcall)]
+    assert [type(each).__name__ for each in told] == ["RegularConf"]
+    assert core.phase.processor.queue.waiting, "it was generated before there was a configuration to send it in"  # type: ignore[union-attr]
+
+
+def test_who_uses_my_name_is_not_heard() -> None:
+    ring = Cluster("p q", 0, RING).settle()
+    assert tell(ring, "p", Hurry(ConfId(1, "p")), "p") == {"from somebody who uses my name"}
+
+
+def test_a_full_port_is_busy_and_then_ready_again() -> None:
+    ring = Cluster("p q r", 0, ring_with(Settings(most_queued=10))).settle().partition("p | q r")
+    for number in range(30):
+        ring["p"].multicast(str(number), Service.SAFE)
+    told = [type(each) for each in ring.world["p"].app.told]
+    assert Busy in told
+    assert Ready not in told
+    ring.settle()
+    assert Ready in [type(each) for each in ring.world["p"].app.told]
+    assert ring["p"].delivered == [str(number) for number in range(30)]
+    assert ring.broken_rules() == []
+
+
+def test_a_port_is_also_full_by_bytes_but_takes_one_message_of_any_size_it_allows() -> None:
+    queue = Queue(Settings(most_queued_bytes=100, largest_message=1000))
+    out: list[Effect] = []
+
+    def call(number: int, size: int) -> Multicast:
+        return Multicast(MessageId("p", 1, number), Service.SAFE, b"x" * size)
+
+    assert not queue.queue_up(call(1, 10)), "nobody waits yet, so somebody may have to be woken"
+    assert queue.put(call(1, 900), out), "alone it fits"
+    assert not queue.queue_up(call(2, 10))
+    assert not queue.put(call(2, 10), out)
+    assert not queue.put(call(2, 1001), out)
+    assert [effect.payload for effect in out if isinstance(effect, Upcall)] == [
+        Busy(MessageId("p", 1, 2)),
+        TooLarge(MessageId("p", 1, 2), 1000),
+    ]
+
+
+def test_a_message_that_is_too_large_is_refused_and_was_never_generated() -> None:
+    ring = Cluster("p q", 0, ring_with(Settings(largest_message=10))).settle()
+    ring["p"].multicast("x" * 11)
+    assert {row.kind for row in ring.rows if row.message} == {"busy"}
+
+
+def test_a_packet_that_cannot_be_opened_is_passed_over() -> None:
+    """Everybody has the same bytes, so everybody passes over the same packet."""
+    out: list[Effect] = []
+    broken = Regular(ConfId(1, "p"), "p", 1, 1, Service.SAFE, 1, 1, 1, b"\xc1")
+    Unpacking().deliver(broken, out)
+    assert out == [Ignored("a packet that cannot be opened")]
+
+
+def test_the_parts_of_a_message_are_put_together_and_the_last_gives_it_its_place() -> None:
+    queue = Queue(Settings(packet_bytes=15))
+    out: list[Effect] = []
+    queue.put(Multicast(MessageId("p", 1, 7), Service.SAFE, b"abcdefghijklmnopqrstuvwxyz"), out)
+    unpacking = Unpacking()
+    for seq in range(10, 13):
+        parcel = queue.next_parcel()
+        packet = Regular(
+            ConfId(1, "p"), "p", 1, seq, parcel.service, parcel.first, parcel.part, parcel.parts, parcel.body
+        )
+        assert packet.is_safe == (seq == 12)
+        unpacking.deliver(packet, out)
+    assert out == [Upcall(Deliver(MessageId("p", 1, 7), Service.SAFE, b"abcdefghijklmnopqrstuvwxyz", 12, 0))]
+    assert not queue.waiting
+
+
+def test_somebody_with_another_key_idea_of_the_world_is_out_of_reach() -> None:
+    """A packet so far ahead that we would have to keep thousands is not kept; it can be asked for later."""
+    ring = Cluster("p q", 0, RING).settle()
+    conf_id = processor(ring, "p").ring.conf_id
+    far = Regular(conf_id, "q", 1, 1 << 20, Service.SAFE, 1, 1, 1, b"\x90")
+    assert tell(ring, "p", far, "q") == {"a packet that is out of reach"}
+    token = RegularToken(conf_id, 1 << 20, seq=0, aru=5)
+    assert tell(ring, "p", token, "q") == {"a token that nobody could have sent"}
+
+
+def test_a_token_for_a_ring_of_one_is_consumed() -> None:
+    ring = Cluster("p q", 0, RING).partition("p | q").settle()
+    conf_id = processor(ring, "p").ring.conf_id
+    assert tell(ring, "p", RegularToken(conf_id, 1), "q") == {"a ring of one has no token"}
+
+
+@pytest.mark.parametrize("phase", ["Gather", "Commit"])
+def test_a_join_of_an_earlier_life_is_ignored_while_gathering_and_agreeing(phase: str) -> None:
+    ring = Cluster("p q r", 0, RING).partition("p q | r").settle()
+    ring.crash("r").restart("r").heal().lose(Join, frm="r", to="p", times=3)
+    ring.wait_until(lambda: ring["p"].phase == phase)
+    counter = processor(ring, "r").my_counter
+    old = Join(1, counter, True, 1, (("p", 1), ("r", 1)), ())
+    assert tell(ring, "p", old, "r") == {"it speaks of an earlier life"}
+    ring.settle()
+    assert ring.broken_rules() == []
+
+
+def test_who_has_given_us_up_is_not_gathered() -> None:
+    ring = caught_in("Gather", "p")
+    counter = processor(ring, "r").my_counter
+    assert tell(ring, "p", Join(1, counter, True, 9, (("p", 1), ("r", 1)), ("p",)), "r") == {"it has given me up"}
+    ring.settle()
+    assert ring.broken_rules() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_a_slow_disk_delays_a_ring_and_breaks_nothing(seed: int) -> None:
+    """A counter that is not on disk yet is not used: what depends on it waits, or is withdrawn and tried again."""
+    ring = Cluster("p q r", seed, RING).settle()
+    ring.partition("p | q r").settle()
+    ring.crash("p").restart("p").settle()
+    ring.world["q"].disk.slowness = ring.world["r"].disk.slowness = 300.0 * (seed + 1)
+    ring.heal()
+    for _ in range(4):
+        ring.wait(0.15).partition("p | q | r").wait(0.15).heal()
+    ring.world["q"].disk.slowness = ring.world["r"].disk.slowness = 1.0
+    ring.settle()
+    assert ring["q"].history[-1] == "{p q r}"
+    assert ring.broken_rules() == []
+
+
+def test_names_from_the_network_are_remembered_up_to_a_bound() -> None:
+    memory: dict[ProcId, int] = {}
+    for number in range(MOST_NAMES + 10):
+        remember(memory, f"n{number}", number)
+    assert len(memory) == MOST_NAMES
+    assert "n0" not in memory
+    count_in(memory, "one more", 1)
+    assert "one more" not in memory
+    count_in(memory, f"n{MOST_NAMES}", 10_000)
+    assert memory[f"n{MOST_NAMES}"] == 10_000
+
+
+def test_the_counters_of_an_earlier_life_are_not_used_again() -> None:
+    out: list[Effect] = []
+    first = ring_core.start(Start("p", 1), Settings(), Queue(Settings()), out)
+    records = tuple(effect.record for effect in out if hasattr(effect, "record"))
+    second = ring_core.start(Start("p", 2, records), Settings(), Queue(Settings()), [])
+    assert second.processor.my_counter > records[0].counter >= first.processor.my_counter
+
+
+def test_a_probe_of_a_member_that_went_on_tells_us_so() -> None:
+    ring = Cluster("p q r", 0, RING).settle()
+    known = processor(ring, "q").my_counter
+    ring.world["q"].arrive("p", CODEC.encode(Probe(1, known, 0.0, 0.0, ())))
+    assert ring["q"].phase == "Operational", "its representative, alive and well"
+    ring.world["q"].arrive("p", CODEC.encode(Probe(1, known + 1, 0.0, 0.0, ())))
+    assert ring["q"].phase == "Gather"
+    ring.settle()
+    assert ring.broken_rules() == []
