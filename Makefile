@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SECONDS ?= 3600
-CORE ?= noticeboard
+CORE ?= ring
 
 .PHONY: help setup demo test check bench soak clean
 

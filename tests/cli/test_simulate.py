@@ -65,6 +65,18 @@ def test_every_mutant_is_caught(greenline: Greenline) -> None:
     assert len(by) == 3
 
 
+@pytest.mark.slow
+def test_mutants_of_the_ring_are_caught_by_scenarios_or_seeds(greenline: Greenline) -> None:
+    """Without storms only those with a scenario are: the others escape, and the status says so."""
+    answer = greenline("simulate", "ring", "--nodes", 2, "--profile", "calm", "--mutants", "--tries", 1, "--json")
+    assert answer.status == 1
+    mutants = answer.json["mutants"]
+    assert len(mutants) >= 25
+    assert {"name", "caught", "seed", "scenario", "by"} <= set(mutants[0])
+    assert all(each["caught"] for each in mutants if each["scenario"])
+    assert any(not each["caught"] for each in mutants)
+
+
 def test_a_mutant_that_escapes_is_a_failure(greenline: Greenline) -> None:
     """Without faults, a missing barrier hurts nobody: the search must say that it found nothing."""
     answer = greenline("simulate", "noticeboard", "--nodes", 2, "--profile", "calm", "--mutants", "--tries", 2)

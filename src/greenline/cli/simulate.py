@@ -210,11 +210,16 @@ def _run_all(
         task = bar.add_task("", total=total)
         first = batches(islice(plans, COMPARED), trace)
         rest = batches(plans, trace, size)
-        for reports in _compared(farm, chain(first, rest)) if twice else chain(_compared(farm, first), farm.each(rest)):
-            results += reports if total is not None else map(_light, reports)
-            bar.advance(task, len(reports))
-            if soak is not None and any(report.broken or report.end is End.STUCK for report in reports):
-                break
+        todo = _compared(farm, chain(first, rest)) if twice else chain(_compared(farm, first), farm.each(rest))
+        try:
+            for reports in todo:
+                results += reports if total is not None else map(_light, reports)
+                bar.advance(task, len(reports))
+                if soak is not None and any(report.broken or report.end is End.STUCK for report in reports):
+                    break
+        except KeyboardInterrupt:
+            if soak is None:
+                raise  # a soak is over when somebody says so, and what it found is worth telling
     return sorted(results, key=lambda report: report.plan.seed)
 
 
