@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import CancelTimer, Effect, Ignored, SetTimer, Trace
+from greenline.kernel.effects import Effect, Ignored, SetTimer, Trace
 from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Multicast
@@ -79,8 +79,6 @@ class Gather:
 
 def enter(processor: Processor, move: ToGather, now: float, out: list[Effect]) -> Gather:
     out.append(Trace("membership", detail=move.cause.value))
-    ordering.release_held(processor, now, out)
-    out.append(CancelTimer(Timer.PROBE))
     membership.attempt_join(processor, now, out)
     out.append(SetTimer(Timer.GATHER, processor.pace.gather))
     out.append(SetTimer(Timer.JOIN_RETRANSMIT, processor.pace.join_retransmit))
@@ -106,7 +104,7 @@ def old_ring_goes_on(phase: object, processor: Processor, now: float, event: Eve
         case Received(Regular() as packet) if packet.conf_id == ring.conf_id:
             ordering.on_regular(processor, packet, now, out)
         case Received(RegularToken() as token) if token.conf_id == ring.conf_id:
-            laggard = ordering.on_token(processor, token, now, may_hold=False, out=out)
+            laggard = ordering.on_token(processor, token, now, out)
             if laggard is not None:
                 processor.lose_ring(out)
             return laggard
@@ -119,6 +117,8 @@ def old_ring_goes_on(phase: object, processor: Processor, now: float, event: Eve
                 processor.lose_ring(out)
         case TimerFired(Timer.TOKEN_RETRANSMIT):
             ordering.resend_token(processor, ring, out)
+        case TimerFired(Timer.IDLE_HOLD):
+            ordering.release_held(processor, now, out)
         case Durable(ticket):
             processor.durable_ticket = ticket
         case _:

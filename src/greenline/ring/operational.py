@@ -22,7 +22,7 @@ from greenline.ring.processor import Processor, Timer
 class Operational:
     processor: Processor
 
-    timers: ClassVar = (Timer.PROBE, Timer.IDLE_HOLD)
+    timers: ClassVar = (Timer.PROBE,)
 
     def handle(self, now: float, event: Event, out: list[Effect]) -> ToGather | ToForm | None:
         processor = self.processor
@@ -33,7 +33,7 @@ class Operational:
                 if ordering.on_multicast(processor, call, out):
                     ordering.speak(processor, now, out)
             case Received(RegularToken() as token) if token.conf_id == processor.ring.conf_id:
-                laggard = ordering.on_token(processor, token, now, may_hold=True, out=out)
+                laggard = ordering.on_token(processor, token, now, out)
                 if laggard is not None:
                     return self._lose(Cause.FAILED_TO_RECEIVE, out, failed=frozenset({laggard}))
             case Received(RegularToken()):

@@ -107,7 +107,7 @@ def accept_token(ring: Ring, token: RegularToken, out: list[Effect]) -> bool:
     return False
 
 
-def on_token(processor: Processor, token: RegularToken, now: float, may_hold: bool, out: list[Effect]) -> ProcId | None:
+def on_token(processor: Processor, token: RegularToken, now: float, out: list[Effect]) -> ProcId | None:
     """Serve the token: repeat what is missed, say what is new, report, pass it on. Who has failed to receive?"""
     ring = processor.ring
     if not accept_token(ring, token, out):
@@ -115,7 +115,7 @@ def on_token(processor: Processor, token: RegularToken, now: float, may_hold: bo
     begin_visit(processor, ring, token, now)
     if (laggard := failed_to_receive(processor, ring, token)) is not None:
         return laggard
-    if may_hold and is_idle(processor, ring, token):
+    if is_idle(processor, ring, token):
         ring.held = token
         out.append(CancelTimer(Timer.TOKEN_LOSS))
         out.append(CancelTimer(Timer.TOKEN_RETRANSMIT))
