@@ -20,6 +20,7 @@ from greenline.ring.messages import (
     MOST_NAMES,
     AnyMessage,
     AttemptJoin,
+    Echo,
     Foreign,
     FormToken,
     Hurry,
@@ -29,11 +30,13 @@ from greenline.ring.messages import (
     RegularToken,
     Seat,
 )
+from greenline.ring.pace import Pace
 from greenline.ring.packing import Queue, Unpacking
 from greenline.ring.settings import Settings
 from greenline.simulation.cluster import Cluster
 from greenline.simulation.scenarios.stage import processor
 from greenline.simulation.subjects import RING, ring_with
+from greenline.simulation.tampering import ALWAYS
 
 CODEC: Codec[Any] = Codec(1, AnyMessage)
 PHASES = ("Operational", "Gather", "Commit", "Form", "EVS")
@@ -56,16 +59,16 @@ def tell(ring: Cluster, to: ProcId, message: Any, sender: ProcId) -> set[str]:
 
 
 def old_join(failed: tuple[ProcId, ...] = ()) -> Join:
-    return Join(1, 0, False, 1, (("p", 1), ("q", 1)), failed)
+    return Join(1, 0, ConfId(1, "p"), False, 1, (("p", 1), ("q", 1)), failed)
 
 
 def stale(message: str) -> Callable[[Cluster, ProcId], Any]:
     """A message that has no place in the configuration that the processor is in."""
     other = ConfId(1, "zz")
     made: dict[str, Callable[[Cluster, ProcId], Any]] = {
-        "attempt join": lambda *_: AttemptJoin(1, 0, False, 0.0, 0.0, ()),
+        "attempt join": lambda *_: AttemptJoin(1, 0, other, False, 0.0, 0.0, ()),
         "join": lambda *_: old_join(),
-        "absurd": lambda *_: AttemptJoin(1, 2**40, False, 0.0, 0.0, ()),
+        "absurd": lambda *_: AttemptJoin(1, 2**40, other, False, 0.0, 0.0, ()),
         "foreign": lambda *_: Foreign(other, "s"),
         "hurry": lambda *_: Hurry(other),
         "token": lambda *_: RegularToken(other, 5),
@@ -111,8 +114,7 @@ def test_a_life_begins_with_its_start_and_then_waits_for_the_disk() -> None:
     with pytest.raises(Impossible, match="Starting"):
         core.handle(0.0, Answered(1, None))
     told = [effect.payload for effect in core.handle(0.0, Durable(1)) if isinstance(effect, Upcall)]
-    assert [type(each).__name__ for each in told] == ["RegularConf"]
-    assert core.phase.processor.queue.waiting, "it was generated before there was a configuration to send it in"  # type: ignore[union-attr]
+    assert [type(each).__name__ for each in told] == ["RegularConf", "Sent", "Deliver"]
 
 
 def test_who_uses_my_name_is_not_heard() -> None:
@@ -134,7 +136,7 @@ def test_a_full_port_is_busy_and_then_ready_again() -> None:
 
 
 def test_a_port_is_also_full_by_bytes_but_takes_one_message_of_any_size_it_allows() -> None:
-    queue = Queue(Settings(most_queued_bytes=100, largest_message=1000))
+    queue = Queue(Settings(most_queued_bytes=100, largest_message=1000, packet_bytes=1000))
     out: list[Effect] = []
 
     def call(number: int, size: int) -> Multicast:
@@ -145,10 +147,20 @@ def test_a_port_is_also_full_by_bytes_but_takes_one_message_of_any_size_it_allow
     assert not queue.queue_up(call(2, 10))
     assert not queue.put(call(2, 10), out)
     assert not queue.put(call(2, 1001), out)
-    assert [effect.payload for effect in out if isinstance(effect, Upcall)] == [
-        Busy(MessageId("p", 1, 2)),
-        TooLarge(MessageId("p", 1, 2), 1000),
-    ]
+    assert not queue.queue_up(call(2, 1)), "it is busy: nothing is taken, however small"
+    assert not queue.put(call(2, 1), out)
+    told = [effect.payload for effect in out if isinstance(effect, Upcall)]
+    second = MessageId("p", 1, 2)
+    assert told == [Busy(second), TooLarge(second, 1000), Busy(second)]
+    queue.next_parcel()
+    queue.relieve(out)
+    assert [*told, Ready()] == [effect.payload for effect in out if isinstance(effect, Upcall)]
+    assert queue.put(call(2, 50), out)
+    assert not queue.queue_up(call(3, 1001)), "too large is too large, behind others as well"
+    assert not queue.put(call(3, 900), out)
+    queue.next_parcel()
+    queue.relieve(out)
+    assert queue.put(call(3, 900), out), "it was said to be ready when there was room for what had been refused"
 
 
 def test_a_message_that_is_too_large_is_refused_and_was_never_generated() -> None:
@@ -203,7 +215,7 @@ def test_a_join_of_an_earlier_life_is_ignored_while_gathering_and_agreeing(phase
     ring.crash("r").restart("r").heal().lose(Join, frm="r", to="p", times=3)
     ring.wait_until(lambda: ring["p"].phase == phase)
     counter = processor(ring, "r").my_counter
-    old = Join(1, counter, True, 1, (("p", 1), ("r", 1)), ())
+    old = Join(1, counter, ConfId(1, "r"), True, 1, (("p", 1), ("r", 1)), ())
     assert tell(ring, "p", old, "r") == {"it speaks of an earlier life"}
     ring.settle()
     assert ring.broken_rules() == []
@@ -212,7 +224,8 @@ def test_a_join_of_an_earlier_life_is_ignored_while_gathering_and_agreeing(phase
 def test_who_has_given_us_up_is_not_gathered() -> None:
     ring = caught_in("Gather", "p")
     counter = processor(ring, "r").my_counter
-    assert tell(ring, "p", Join(1, counter, True, 9, (("p", 1), ("r", 1)), ("p",)), "r") == {"it has given me up"}
+    join = Join(1, counter, processor(ring, "r").ring.conf_id, True, 9, (("p", 1), ("r", 1)), ("p",))
+    assert tell(ring, "p", join, "r") == {"it has given me up"}
     ring.settle()
     assert ring.broken_rules() == []
 
@@ -262,4 +275,79 @@ def test_a_probe_of_a_member_that_went_on_tells_us_so() -> None:
     ring.world["q"].arrive("p", CODEC.encode(Probe(1, known + 1, 0.0, 0.0, ())))
     assert ring["q"].phase == "Gather"
     ring.settle()
+    assert ring.broken_rules() == []
+
+
+def test_a_form_token_that_has_forgotten_who_made_it_is_refused() -> None:
+    ring = caught_in("Form", "p")
+    router = ring.world["p"].router
+    assert router is not None
+    token = router.layers[0].core.phase.token  # type: ignore[attr-defined]
+    seats = (*token.memb_list, Seat("r", 1, processor(ring, "r").ring.conf_id))
+    forgetful = FormToken(token.form_id, 1, token.join_list, seats, len(seats), ())
+    assert tell(ring, "p", forgetful, "r") == {"a Form token that makes no sense"}
+    ring.settle()
+    assert ring.broken_rules() == []
+
+
+def test_a_ring_of_one_is_not_formed_by_a_token() -> None:
+    ring = Cluster("p q", 0, RING).settle()
+    mine = processor(ring, "q").ring.conf_id
+    alone = FormToken(ConfId(9, "q"), 1, (("q", 1),), (Seat("q", 1, mine),), 0, ())
+    assert tell(ring, "q", alone, "p") == {"a Form token that is not for me"}
+
+
+def test_a_clock_that_is_set_back_measures_nothing_and_breaks_no_ring() -> None:
+    ring = Cluster("p q r", 0, RING).settle()
+    before = ring["q"].history
+    ring["p"].multicast("x", Service.SAFE)
+    ring.wait(0.001)
+    ring.world["p"].set_clock(-100.0, 1.0)
+    ring.wait(1.0)
+    ring.world["p"].set_clock(-50.0, 1.0)
+    ring.settle()
+    assert ring["q"].history == [*before, "x"]
+    assert ring.broken_rules() == []
+
+
+def test_who_was_far_away_and_is_gone_does_not_slow_down_those_who_are_here() -> None:
+    pace = Pace(Settings(), "p")
+    pace.hears("z", Probe(1, 1, 5.0, 0.0, (Echo("p", 0.0, 0.0),)), 0.8)
+    assert pace.rtt == 0.8
+    pace.echoes(10.0)
+    assert pace.rtt == 0.8, "it may come back"
+    pace.echoes(60.0)
+    assert pace.rtt == Settings().first_rtt
+
+
+def test_names_that_a_join_gives_up_count_only_where_they_are_counted() -> None:
+    ring = caught_in("Commit", "p")
+    conf_id = processor(ring, "r").ring.conf_id
+    counter = processor(ring, "r").my_counter
+    for number in range(20):
+        crowd = tuple(f"n{number}-{place}" for place in range(250))
+        ring.world["p"].arrive(
+            "r", CODEC.encode(Join(1, counter, conf_id, True, 50 + number, (("p", 1), ("r", 1)), crowd))
+        )
+    router = ring.world["p"].router
+    assert router is not None
+    assert len(getattr(router.layers[0].core.phase, "failed", ())) <= 3
+    ring.settle()
+    assert ring.broken_rules() == []
+
+
+def test_settings_that_cannot_work_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="packet_bytes = 5 is not between 8 and 65000"):
+        Settings(packet_bytes=5)
+    with pytest.raises(ValueError, match="probe = 0 is not between"):
+        Settings(probe=0.0)
+
+
+def test_what_was_generated_while_a_ring_was_formed_in_vain_is_said_alone() -> None:
+    ring = Cluster("p q", 0, RING).lose(FormToken, times=ALWAYS)
+    ring.wait_until(lambda: ring["p"].phase == "Form")
+    ring["p"].multicast("x", Service.SAFE)
+    ring.wait_until(lambda: ring["p"].phase == "Gather").wait(0.001)
+    assert ring["p"].delivered == ["x"]
+    ring.let_be().settle()
     assert ring.broken_rules() == []

@@ -32,9 +32,13 @@ ABSURD = (0, 1, -1, 2, 7, 255, 2**31, 2**32, 2**48, 2**62, 2**63 - 1, -(2**40))
 NAMES = ("p", "q", "r", "s", "nobody", "", "a b", "x" * 40)
 
 
-def recorded() -> tuple[dict[str, list[Router]], list[bytes]]:
+Caught = tuple[Router, list[bytes]]
+"""A node, and the packets that were sent around the time when it was caught: those of its own attempts."""
+
+
+def recorded() -> tuple[dict[str, list[Caught]], list[bytes]]:
     """Nodes caught in every phase of splits and merges under load, and every packet that was sent meanwhile."""
-    nodes: dict[str, list[Router]] = {phase: [] for phase in PHASES}
+    places: dict[str, list[tuple[Router, int]]] = {phase: [] for phase in PHASES}
     packets: list[bytes] = []
     ring = Cluster("p q r s", 7, ring_with(Settings(packet_bytes=40))).wait(0.02)
     ring.world.watch_packets = lambda _, __, frame: packets.append(frame)
@@ -48,9 +52,13 @@ def recorded() -> tuple[dict[str, list[Router]], list[bytes]]:
             ring.wait(0.001)
             for name in ring.names:
                 phase, router = ring[name].phase, ring.world[name].router
-                if router is not None and phase in nodes and len(nodes[phase]) < 8 and chance.random() < 0.3:
-                    nodes[phase].append(clone(router))
-    return nodes, packets
+                if router is not None and phase in places and len(places[phase]) < 8 and chance.random() < 0.3:
+                    places[phase].append((clone(router), len(packets)))
+    around = {
+        phase: [(router, packets[max(0, place - 30) : place + 40]) for router, place in caught]
+        for phase, caught in places.items()
+    }
+    return around, packets
 
 
 def clone(router: Router) -> Router:
@@ -145,9 +153,10 @@ def test_no_packet_stops_a_node_or_makes_it_grow() -> None:
     reasons: Counter[str] = Counter()
     for round_ in range(INPUTS // BURST):
         phase = PHASES[round_ % len(PHASES)]
-        router = clone(chance.choice(nodes[phase]))
+        caught, around = chance.choice(nodes[phase])
+        router = clone(caught)
         router.ignored.clear()
-        served += feed(router, chance, packets)
+        served += feed(router, chance, packets if chance.random() < 0.3 else around)
         assert size(router) < 3000, "it grew"
         reasons += router.ignored
     assert served["dropped"] > INPUTS // 2

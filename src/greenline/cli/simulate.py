@@ -28,8 +28,8 @@ from greenline.simulation.subjects import SUBJECTS, Subject
 
 EXAMPLES = """\b
 Examples:
-  greenline simulate noticeboard --nodes 5 --seeds 0:1000 --profile storm
-  greenline simulate noticeboard --seeds 17 --profile storm --story
+  greenline simulate ring --nodes 5 --seeds 0:1000 --profile storm
+  greenline simulate ring --seeds 17 --profile storm --story
   greenline simulate noticeboard --nodes 5 --profile storm --mutants
 """
 MOST_NODES = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from greenline.kernel.effects import Broadcast, CancelTimer, Effect, Ignored, SetTimer
+from greenline.kernel.effects import Broadcast, Effect, Ignored, SetTimer
 from greenline.kernel.events import Durable, Event, Received, TimerFired
 from greenline.kernel.identities import ConfId, ProcId, in_order
 from greenline.ring import form, installation, membership
@@ -34,7 +34,12 @@ class Commit:
     @property
     def needed(self) -> tuple[ProcId, ...]:
         """Those whose agreement is needed; the first of them will be the representative of the new ring."""
-        return in_order(set(self.reps) - self.failed)
+        return in_order(self.reps.keys() - self.failed)
+
+    @property
+    def given_up(self) -> set[ProcId]:
+        """The failed among the representatives: a subset of them, as the thesis says, and what a Join tells."""
+        return self.reps.keys() & self.failed
 
     def handle(self, now: float, event: Event, out: list[Effect]) -> ToForm | ToOperational | None:
         processor = self.processor
@@ -96,7 +101,7 @@ class Commit:
         for name, incarnation in join.reps:
             if name != self.processor.me:
                 count_in(self.reps, name, incarnation)
-        self.failed |= set(join.failed)
+        self.failed |= self.reps.keys() & join.failed
         return before != (self.reps, self.failed)
 
     def _on_attempt_join(
@@ -148,7 +153,7 @@ class Commit:
             join is not None
             and join.incarnation == self.reps[name]
             and dict(join.reps) == self.reps
-            and set(join.failed) == self.failed
+            and set(join.failed) == self.given_up
         )
 
     def _alone(self, out: list[Effect]) -> ToOperational | None:
@@ -183,17 +188,17 @@ class Commit:
         join = Join(
             processor.incarnation,
             processor.my_counter,
+            processor.ring.conf_id,
             processor.ring.is_alive,
             processor.join_seq,
             reps,
-            in_order(self.failed),
+            in_order(self.given_up),
         )
         out.append(Broadcast(join))
         out.append(SetTimer(Timer.JOIN_RETRANSMIT, processor.pace.join_retransmit))
 
 
 def enter(processor: Processor, move: ToCommit, out: list[Effect]) -> Commit:
-    out.append(CancelTimer(Timer.GATHER))
     commit = Commit(processor, dict(move.reps), set(move.failed), dict(move.joins), set(move.tried))
     for name, join in move.joins.items():
         if name not in commit.failed:

@@ -64,7 +64,7 @@ class Form:
         me = self.processor.me
         if token.form_id != self.token.form_id:
             out.append(Ignored("the Form token of another ring"))
-        elif not is_sound(self.processor, token):
+        elif not is_sound(self.processor, token) or not knows_me(self.processor, token):
             out.append(Ignored("a Form token that makes no sense"))
         elif token.form_id.rep == me and token.rotation == 1 and next_stop(token) == me:
             return ToEVS(second_rotation(token), now - self.passed_at)
@@ -98,11 +98,11 @@ def pass_form(processor: Processor, token: FormToken, out: list[Effect]) -> None
 
 
 def has_given_up(token: FormToken, sender: ProcId, message: AttemptJoin | Join) -> bool:
-    """Does somebody whom we are forming a ring with gather again?"""
+    """Does somebody who has agreed to this ring gather again, without having installed it?"""
     for seat in token.memb_list:
         if seat.name == sender:
             since = message.counter - token.form_id.counter
-            is_later = 0 <= since < membership.ABSURD and not message.is_alive
+            is_later = 0 <= since < membership.ABSURD and message.conf_id != token.form_id
             return message.incarnation > seat.incarnation or (message.incarnation == seat.incarnation and is_later)
     return False
 
@@ -149,6 +149,7 @@ def is_my_turn(processor: Processor, token: FormToken) -> bool:
 def _is_new(processor: Processor, token: FormToken) -> bool:
     return (
         token.rotation == 1
+        and token.form_id.rep != processor.me
         and processor.my_counter < token.form_id.counter < processor.my_counter + membership.ABSURD
         and is_sound(processor, token)
     )
@@ -161,13 +162,11 @@ def is_sound(processor: Processor, token: FormToken) -> bool:
         return False
     if (names and names[0] != token.form_id.rep) or token.form_id.rep not in dict(token.join_list):
         return False
-    if token.rotation == 2 and not _knows_me(processor, token):
-        return False
-    return all(_is_sound_record(processor.ring, record) for record in token.confs_list)
+    return len(token.join_list) > 1 and all(_is_sound_record(processor.ring, record) for record in token.confs_list)
 
 
-def _knows_me(processor: Processor, token: FormToken) -> bool:
-    """On the second rotation it has our seat, and our old configuration with what we reported of it."""
+def knows_me(processor: Processor, token: FormToken) -> bool:
+    """When it comes back to us it has our seat, and our old configuration with what we reported of it."""
     ring = processor.ring
     mine = [record for record in token.confs_list if record.conf_id == ring.conf_id]
     return (

@@ -59,11 +59,11 @@ class Gather:
         if message.incarnation < self.reps.get(sender, 0):
             out.append(Ignored("it speaks of an earlier life"))
             return
+        if isinstance(message, Join) and processor.me in message.failed:
+            out.append(Ignored("it has given me up"))
+            return
         count_in(self.reps, sender, message.incarnation)
         if isinstance(message, Join):
-            if processor.me in message.failed:
-                out.append(Ignored("it has given me up"))
-                return
             self.joins[sender] = latest(self.joins.get(sender), message)
             for name, incarnation in message.reps:
                 if name != processor.me:
@@ -79,6 +79,8 @@ class Gather:
 
 def enter(processor: Processor, move: ToGather, now: float, out: list[Effect]) -> Gather:
     out.append(Trace("membership", detail=move.cause.value))
+    if processor.ring.is_alone:
+        ordering.speak_alone(processor, out)  # what was generated while a ring was being formed in vain
     membership.attempt_join(processor, now, out)
     out.append(SetTimer(Timer.GATHER, processor.pace.gather))
     out.append(SetTimer(Timer.JOIN_RETRANSMIT, processor.pace.join_retransmit))

@@ -39,7 +39,8 @@ def standing(ring: Ring, counter: int, sender: ProcId, message: AttemptJoin | Jo
         return Standing.HAS_LOST_IT
     if message.incarnation < known or message.counter < ring.conf_id.counter:
         return Standing.STALE
-    return Standing.COMPANION if message.is_alive else Standing.HAS_LOST_IT
+    is_with_us = message.is_alive and message.conf_id == ring.conf_id
+    return Standing.COMPANION if is_with_us else Standing.HAS_LOST_IT
 
 
 def heed(processor: Processor, sender: ProcId, message: AttemptJoin | Join, out: list[Effect]) -> bool:
@@ -57,14 +58,18 @@ def attempt_join(processor: Processor, now: float, out: list[Effect]) -> None:
     """Say that we are here and want a bigger ring."""
     pace = processor.pace
     is_alive = processor.ring.is_alive
-    message = AttemptJoin(processor.incarnation, processor.my_counter, is_alive, now, pace.measured, pace.echoes(now))
+    echoes = pace.echoes(now)
+    message = AttemptJoin(
+        processor.incarnation, processor.my_counter, processor.ring.conf_id, is_alive, now, pace.measured, echoes
+    )
     out.append(Broadcast(message))
 
 
 def probe(processor: Processor, now: float, out: list[Effect]) -> None:
     """Show strangers that we are there, though we may have nothing to say (not in the thesis: idle rings never met)."""
     pace = processor.pace
-    out.append(Broadcast(Probe(processor.incarnation, processor.my_counter, now, pace.measured, pace.echoes(now))))
+    echoes = pace.echoes(now)
+    out.append(Broadcast(Probe(processor.incarnation, processor.my_counter, now, pace.measured, echoes)))
 
 
 def hear(processor: Processor, sender: ProcId, message: AttemptJoin | Probe, now: float) -> None:
@@ -108,4 +113,4 @@ def failed_attempt(processor: Processor, members: Sequence[ProcId]) -> frozenset
     processor.attempted |= set(members)
     if processor.failures < 2:
         return frozenset()
-    return frozenset({max(name for name in members if name != processor.me)})
+    return frozenset({max(set(members) - {processor.me})})

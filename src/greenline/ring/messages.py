@@ -106,6 +106,8 @@ class AttemptJoin(Message, frozen=True):
     incarnation: Count
     counter: Seq
     """The highest counter of a configuration that its sender has installed or agreed to."""
+    conf_id: ConfId
+    """The configuration that its sender has installed last."""
     is_alive: bool
     """Is the sender's ring intact? If not, its members have lost it as well."""
     stamp: float
@@ -118,6 +120,7 @@ class AttemptJoin(Message, frozen=True):
 class Join(Message, frozen=True):
     incarnation: Count
     counter: Seq
+    conf_id: ConfId
     is_alive: bool
     join_seq: Count
     """Only the latest Join of a representative counts."""

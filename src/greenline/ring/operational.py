@@ -45,11 +45,10 @@ class Operational:
             case Received(Probe() as message, sender):
                 membership.hear(processor, sender, message, now)
                 return self._on_probe(message, sender, now, out)
-            case Received(Foreign() as told) if told.conf_id == processor.ring.conf_id:
-                if told.stranger not in processor.ring.incarnations:
+            case Received(Foreign() as told):
+                if told.conf_id == processor.ring.conf_id and told.stranger not in processor.ring.incarnations:
                     return self._on_stranger(told.stranger, now, out)
-            case Received(Foreign()):
-                out.append(Ignored("tells of strangers to another configuration"))
+                out.append(Ignored("tells of a stranger who is none, or tells it to another configuration"))
             case Received(Hurry() as hurry):
                 ordering.on_hurry(processor, hurry, now, out)
             case Received(FormToken() as token):

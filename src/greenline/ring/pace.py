@@ -21,6 +21,8 @@ from greenline.ring.messages import AttemptJoin, Echo, Probe
 from greenline.ring.settings import Settings
 
 REMEMBERED = 8
+REMEMBERED_S = 30.0
+"""Who was not heard for so long may be anywhere by now, and must not slow down those who are here."""
 LONGEST_ROTATION = 64
 """In longest round trips."""
 FRESH_S = 1.0
@@ -36,6 +38,8 @@ class Pace:
     round_trips: dict[ProcId, deque[float]] = field(default_factory=dict)
     last_stamp: dict[ProcId, float] = field(default_factory=dict)
     """Which stamp of ours each processor echoed last: one stamp is one measurement."""
+    measured_at: dict[ProcId, float] = field(default_factory=dict)
+    """When each was measured last."""
     rotations: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     rotation: float = 0.0
     """How long the token of our ring, or of the one that we are forming, takes to come round; 0 if nobody knows."""
@@ -51,19 +55,25 @@ class Pace:
                     measured = self.round_trips.get(sender, deque(maxlen=REMEMBERED))
                     measured.append(took)
                     remember(self.round_trips, sender, measured)
+                    remember(self.measured_at, sender, now)
                 return True
         return False
 
     def echoes(self, now: float) -> tuple[Echo, ...]:
-        self._forget_who_was_not_heard(now)
+        self._forget(now)
         return tuple(Echo(name, stamp, now - at) for name, (stamp, at, _) in sorted(self.heard.items()))
 
-    def _forget_who_was_not_heard(self, now: float) -> None:
+    def _forget(self, now: float) -> None:
+        """Who was not heard lately is not echoed; how far away it was is remembered a while longer."""
         fresh = FRESH_S + 2 * self.measured
         self.heard = {name: heard for name, heard in self.heard.items() if 0 <= now - heard[1] <= fresh}
+        for name in [name for name, at in self.measured_at.items() if not 0 <= now - at <= REMEMBERED_S]:
+            del self.measured_at[name], self.round_trips[name], self.last_stamp[name]
 
     def rotated(self, took: float) -> None:
-        """The representative has measured a rotation."""
+        """The representative has measured a rotation; none, if its clock was set back meanwhile."""
+        if took < 0:
+            return
         self.rotations.append(took)
         self.rotation = _second_longest(self.rotations)
 

@@ -50,16 +50,21 @@ class Queue:
     is_busy: bool = False
     most: int = field(init=False)
     most_bytes: int = field(init=False)
+    largest: int = field(init=False)
+    refused_bytes: int = 0
+    """The largest message that was refused since the port became busy."""
 
     def __post_init__(self) -> None:
         self.most = self.settings.most_queued
         self.most_bytes = self.settings.most_queued_bytes
+        self.largest = self.settings.largest_message
 
     def queue_up(self, call: Multicast) -> bool:
         """Behind others that wait, a message only waits: nobody has to be woken for it. The path of nearly all."""
         waiting = self.waiting
-        total = self.waiting_bytes + len(call.payload)
-        if not waiting or len(waiting) >= self.most or total > self.most_bytes:
+        size = len(call.payload)
+        total = self.waiting_bytes + size
+        if not waiting or self.is_busy or len(waiting) >= self.most or total > self.most_bytes or size > self.largest:
             return False
         waiting.append(call)
         self.waiting_bytes = total
@@ -68,11 +73,12 @@ class Queue:
     def put(self, call: Multicast, out: list[Effect]) -> bool:
         """Take a message; say so if it cannot be taken."""
         size = len(call.payload)
-        if size > self.settings.largest_message:
-            out.append(Upcall(TooLarge(call.message, self.settings.largest_message)))
+        if size > self.largest:
+            out.append(Upcall(TooLarge(call.message, self.largest)))
             return False
-        if len(self.waiting) >= self.most or self.waiting_bytes + size > max(self.most_bytes, size):
+        if self.is_busy or len(self.waiting) >= self.most or not self._has_room(size):
             self.is_busy = True
+            self.refused_bytes = max(self.refused_bytes, size)
             out.append(Upcall(Busy(call.message)))
             return False
         self.waiting.append(call)
@@ -80,10 +86,16 @@ class Queue:
         return True
 
     def relieve(self, out: list[Effect]) -> None:
-        """Say when messages are taken again: with half of the room free, not with every packet."""
-        if self.is_busy and len(self.waiting) <= self.most // 2 and self.waiting_bytes <= self.most_bytes // 2:
+        """Say when messages are taken again: with room for what was refused, and half of all of it."""
+        is_half_free = len(self.waiting) <= self.most // 2 and self.waiting_bytes <= self.most_bytes // 2
+        if self.is_busy and is_half_free and self._has_room(self.refused_bytes):
             self.is_busy = False
+            self.refused_bytes = 0
             out.append(Upcall(Ready()))
+
+    def _has_room(self, size: int) -> bool:
+        """One that is larger than all the room there is needs it for itself."""
+        return self.waiting_bytes + size <= max(self.most_bytes, size)
 
     @property
     def packets(self) -> int:

@@ -1,4 +1,4 @@
-"""Settings: what an operator may choose. Any values are correct together, on one processor or on all."""
+"""Settings: what an operator may choose. Within their bounds all values are correct, the same everywhere or not."""
 
 from __future__ import annotations
 
@@ -14,6 +14,28 @@ class Reach(StrEnum):
     """A datagram to each member."""
     MULTICAST = "multicast"
     """One datagram that everybody hears, strangers too."""
+
+
+BOUNDS: dict[str, tuple[float, float]] = {
+    "packet_bytes": (8, 65_000),
+    "largest_message": (1, 1 << 30),
+    "most_queued": (1, 1 << 30),
+    "most_queued_bytes": (1, 1 << 40),
+    "personal": (1, 4096),
+    "window": (1, 4096),
+    "window_bytes": (1, 1 << 40),
+    "outstanding": (1, 8192),
+    "grace": (0, 1),
+    "accelerated": (0, 4096),
+    "fail_to_receive": (2, 1 << 62),
+    "first_rtt": (0.000_01, 10),
+    "longest_rtt": (0.001, 60),
+    "least_retransmit": (0.000_1, 60),
+    "retransmits": (0, 100),
+    "idle_hold": (0.000_1, 60),
+    "probe": (0.001, 600),
+}
+"""Least and most. `outstanding` keeps a Form token in one datagram; the others keep clear of nonsense."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,3 +78,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long the representative of an idle ring holds the token."""
     probe: float = 0.200
     """How often the representative of a ring shows that it is there."""
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in BOUNDS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise ValueError(f"{name} = {value:g} is not between {least:g} and {most:g}")

@@ -187,9 +187,10 @@ class Cluster:
         to: str = "",
         where: Where = lambda _: True,
         skip: int = 0,
+        at_once: bool = False,
     ) -> Self:
-        """Do something at the moment when such a packet leaves."""
-        return self._tamper(kinds, frm, to, where, skip, 1, (0.0,), do)
+        """Do something when such a packet leaves; at once: before its sender does anything else."""
+        return self._tamper(kinds, frm, to, where, skip, 1, (0.0,), do, at_once=at_once)
 
     def watch(self, *kinds: type[Any], frm: str = "", to: str = "") -> list[Any]:
         """Every packet of these kinds from now on, once for each receiver; nothing happens to them."""
@@ -272,11 +273,12 @@ class Cluster:
         delays: tuple[float, ...],
         do: Callable[[], object] | None,
         kept: list[Packet] | None = None,
+        at_once: bool = False,
     ) -> Self:
         if self._tampering is None:
             self._tampering = Tampering(self.world)
         senders, receivers = (frozenset(self._known(names) or self.names) for names in (frm, to))
-        self._tampering.add(Rule(kinds, senders, receivers, where, skip, times, delays, do, kept))
+        self._tampering.add(Rule(kinds, senders, receivers, where, skip, times, delays, do, at_once, kept))
         return self
 
     @property

@@ -33,6 +33,8 @@ class Rule:
     delays: tuple[float, ...]
     do: Callable[[], object] | None = None
     """What happens at that moment, besides."""
+    at_once: bool = False
+    """While the sender is still at it, and not when it has done what it is doing."""
     kept: list[Packet] | None = None
     """Where they are put aside, to arrive when the scenario says so."""
 
@@ -70,8 +72,10 @@ class Tampering:
             if rule.matches(sender, receiver, message):
                 if rule.kept is not None:
                     rule.kept.append((sender, receiver, frame))
-                if rule.do is not None:
-                    self._world.agenda.after(0.0, _act, rule.do)  # once the sender has done what it is doing
+                if rule.do is not None and rule.at_once:
+                    rule.do()
+                elif rule.do is not None:
+                    self._world.agenda.after(0.0, _act, rule.do)
                 return rule.delays
         return (0.0,)
 

@@ -14,7 +14,7 @@ from greenline.kernel.core import Core
 from greenline.kernel.effects import Broadcast, Effect
 from greenline.kernel.events import Start
 from greenline.kernel.identities import ProcId
-from greenline.ring import commit, core, evs, form, gather, installation, invariants, membership, ordering
+from greenline.ring import core, evs, form, installation, invariants, membership, ordering
 from greenline.ring.commit import Commit
 from greenline.ring.evs import EVS
 from greenline.ring.flow import Allowance, Flow
@@ -205,18 +205,13 @@ _mutant(
     "does-not-probe",
     "says nothing to strangers while it has nothing to say, so idle rings never meet",
     (membership, "probe", lambda *_: None),
+    scenario="RING-24",
 )
-
-
-def _any_join(_: Join | None, heard: Join) -> Join:
-    return heard
 
 
 _mutant(
     "old-joins-counted",
-    "counts a Join that was overtaken by a later one of the same representative, and agrees to Form tokens of the past",
-    (gather, "latest", _any_join),
-    (commit, "latest", _any_join),
+    "follows a Form token that was agreed upon by Joins which later ones have overtaken",
     (Commit, "is_agreed_form", lambda *_: True),
     scenario="RING-11",
 )

@@ -183,7 +183,9 @@ def evs_10(stage: Stage) -> None:
         ring = stage.ring("p q r").partition("p q | r").settle()
         ring["q"].multicast("x", SAFE)
         ring.heal().lose(FormToken, frm=hop, where=lambda token: token.rotation == 2, times=20)
-        ring.wait(0.4).let_be().settle()
+        ring.wait(0.4)
+        assert all(configurations(ring, name)[-1] != "{p q r}" for name in "pqr"), "nobody installs"
+        ring.let_be().settle()
         ends_together(ring, "p q r")
 
 
@@ -286,8 +288,10 @@ def evs_18(stage: Stage) -> None:
     ring["q"].multicast("x", SAFE)
     ring["s"].multicast("y", SAFE)
     ring.heal().wait_until(lambda: ring["p"].phase == "Operational" and ring["q"].phase == "EVS")
+    assert ring["p"].delivered == ["x"]
     ring.crash("q").settle()
     ends_together(ring, "p r s")
+    assert ring["r"].delivered == ring["s"].delivered == ["y"]
     ring.restart("q").settle()
 
 
