@@ -9,17 +9,19 @@ import pytest
 
 from greenline.kernel.codec import Codec
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect, Ignored, Upcall
-from greenline.kernel.events import Answered, Downcall, Durable, Received, Start
+from greenline.kernel.effects import Effect, Ignored, Upcall, Withdraw
+from greenline.kernel.events import Answered, Downcall, Durable, Received, Start, TimerFired
 from greenline.kernel.identities import ConfId, MessageId, ProcId
 from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, Service, TooLarge
 from greenline.ring import core as ring_core
 from greenline.ring.core import RingCore
+from greenline.ring.form import is_sound
 from greenline.ring.memory import count_in, remember
 from greenline.ring.messages import (
     MOST_NAMES,
     AnyMessage,
     AttemptJoin,
+    ConfRecord,
     Echo,
     Foreign,
     FormToken,
@@ -32,6 +34,7 @@ from greenline.ring.messages import (
 )
 from greenline.ring.pace import Pace
 from greenline.ring.packing import Queue, Unpacking
+from greenline.ring.processor import Timer
 from greenline.ring.settings import Settings
 from greenline.simulation.cluster import Cluster
 from greenline.simulation.scenarios.stage import processor
@@ -231,13 +234,13 @@ def test_who_has_given_us_up_is_not_gathered() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_a_slow_disk_delays_a_ring_and_breaks_nothing(seed: int) -> None:
+@pytest.mark.parametrize("slowness", [30.0, 300.0, 1000.0, 2000.0, 4000.0, 8000.0])
+def test_a_slow_disk_delays_a_ring_and_breaks_nothing(slowness: float) -> None:
     """A counter that is not on disk yet is not used: what depends on it waits, or is withdrawn and tried again."""
-    ring = Cluster("p q r", seed, RING).settle()
+    ring = Cluster("p q r", int(slowness), RING).settle()
     ring.partition("p | q r").settle()
     ring.crash("p").restart("p").settle()
-    ring.world["q"].disk.slowness = ring.world["r"].disk.slowness = 300.0 * (seed + 1)
+    ring.world["q"].disk.slowness = ring.world["r"].disk.slowness = slowness
     ring.heal()
     for _ in range(4):
         ring.wait(0.15).partition("p | q | r").wait(0.15).heal()
@@ -351,3 +354,86 @@ def test_what_was_generated_while_a_ring_was_formed_in_vain_is_said_alone() -> N
     assert ring["p"].delivered == ["x"]
     ring.let_be().settle()
     assert ring.broken_rules() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["Gather", "Commit"])
+def test_who_fails_to_receive_is_left_behind_also_while_membership_changes(phase: str) -> None:
+    settings = Settings(fail_to_receive=4)
+    ring = Cluster("p q r s", 0, ring_with(settings)).partition("p q r | s").settle()
+    ring.heal().lose(Join, frm="s", times=ALWAYS).wait_until(lambda: ring["p"].phase == phase)
+    ring.lose(Regular, to="r", times=ALWAYS)
+    ring["q"].multicast("x", Service.SAFE)
+    ring.wait_until(lambda: "r" in getattr(_phase(ring, "p"), "failed", ()))
+    ring.let_be().settle()
+    assert ring["q"].history[-1] in ("{p q r s}", "x")
+    assert ring.broken_rules() == []
+
+
+def _phase(ring: Cluster, name: ProcId) -> object:
+    router = ring.world[name].router
+    assert router is not None
+    return router.layers[0].core.phase
+
+
+def test_a_form_token_that_no_honest_member_could_have_sent_makes_no_sense() -> None:
+    ring = Cluster("p q", 0, RING).settle()
+    mine = processor(ring, "q")
+    conf_id = mine.ring.conf_id
+    both = (("p", 1), ("r", 1))
+    seats = (Seat("p", 1, conf_id), Seat("q", 1, conf_id))
+
+    def record(**changes: Any) -> ConfRecord:
+        fields: dict[str, Any] = {"highest_seq": 0, "aru": 0, "holes": (), "trans_set": ("p",)}
+        fields.update(changes)
+        return ConfRecord(conf_id, ("p",), **fields)
+
+    def token(**changes: Any) -> FormToken:
+        fields: dict[str, Any] = {"join_list": both, "memb_list": seats, "visited": 1, "confs_list": (record(),)}
+        fields.update(changes)
+        return FormToken(ConfId(9, "p"), 1, **fields)
+
+    assert is_sound(mine, token())
+    assert not is_sound(mine, token(memb_list=(*seats, seats[0]))), "somebody is in it twice"
+    assert not is_sound(mine, token(visited=3)), "it has been where nobody sits"
+    assert not is_sound(mine, token(memb_list=seats[::-1])), "its maker is not the first"
+    assert not is_sound(mine, token(join_list=(("q", 1), ("r", 1)))), "its maker did not join"
+    assert not is_sound(mine, token(join_list=(("p", 1),))), "nobody to form a ring with"
+    assert not is_sound(mine, token(confs_list=(record(highest_seq=3, holes=((2, 1),)),))), "a hole inside out"
+    assert not is_sound(mine, token(confs_list=(record(highest_seq=1, holes=((2, 2),)),))), "a hole beyond the end"
+    assert not is_sound(mine, token(confs_list=(record(highest_seq=1 << 40),))), "more than anybody can have said"
+    assert not is_sound(mine, token(confs_list=(record(aru=5, highest_seq=5),))), "we know that we do not have it"
+    assert not is_sound(mine, token(confs_list=(record(trans_set=("s",)),))), "s was no member"
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_barrier_may_become_durable_in_any_phase(phase: str) -> None:
+    name = "p" if phase in ("Gather", "Commit") else "q"
+    ring = caught_in(phase, name)
+    router = ring.world[name].router
+    assert router is not None
+    ticket = processor(ring, name).ceiling_ticket + 1
+    router.layers[0].core.handle(ring.world[name].clock(), Durable(ticket))
+    assert processor(ring, name).durable_ticket == ticket
+
+
+def test_a_form_token_that_waits_for_the_disk_is_withdrawn_when_it_is_given_up() -> None:
+    ring = caught_in("Form")
+    router = ring.world["q"].router
+    assert router is not None
+    processor(ring, "q").ceiling_ticket += 1
+    effects = router.layers[0].core.handle(ring.world["q"].clock(), TimerFired(Timer.FORM_LOSS, 0))
+    assert Withdraw(processor(ring, "q").ceiling_ticket) in effects
+
+
+def test_a_counter_that_is_not_on_disk_is_not_installed_alone() -> None:
+    ring = Cluster("p q", 0, RING).settle().partition("p | q")
+    ring.wait_until(lambda: ring["q"].phase == "Gather")
+    router = ring.world["q"].router
+    assert router is not None
+    processor(ring, "q").ceiling_ticket += 1
+    ring.wait(0.5)
+    assert ring["q"].phase == "Commit", "it waits for the disk, however long that takes"
+    effects = router.layers[0].core.handle(ring.world["q"].clock(), Durable(processor(ring, "q").ceiling_ticket))
+    told = [effect.payload for effect in effects if isinstance(effect, Upcall)]
+    assert [type(each).__name__ for each in told] == ["TransitionalConf", "RegularConf"]

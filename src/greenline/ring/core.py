@@ -27,7 +27,7 @@ from greenline.ring.flow import Flow
 from greenline.ring.form import Form
 from greenline.ring.gather import Gather
 from greenline.ring.messages import Ceiling
-from greenline.ring.moves import Cause, ToCommit, ToEVS, ToForm, ToGather, ToOperational
+from greenline.ring.moves import Cause, ToCommit, ToEVS, ToForm, ToGather
 from greenline.ring.operational import Operational
 from greenline.ring.pace import Pace
 from greenline.ring.packing import Queue
@@ -96,7 +96,7 @@ class RingCore:
                     self.phase, move = form.enter(processor, move, now, out), None
                 case ToEVS():
                     self.phase, move = evs.enter(processor, move, out), None
-                case ToOperational():
+                case _:
                     self.phase, move = operational.enter(processor, move, now, out), None
             phase = self.phase
         if not isinstance(phase, Starting):

@@ -106,7 +106,7 @@ class Operational:
                 return ToGather(Cause.MEMBER_LOST_IT, heard={sender: message.incarnation})
             case Standing.COMPANION:
                 out.append(Ignored("our representative negotiates for us"))
-            case Standing.STALE:
+            case _:
                 out.append(Ignored("it speaks of a time before this configuration"))
         return None
 

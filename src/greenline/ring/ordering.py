@@ -185,9 +185,9 @@ def release_held(processor: Processor, now: float, out: list[Effect]) -> None:
     """The idle ring's token goes on."""
     ring = processor.ring
     token, ring.held = ring.held, None
-    if token is not None:
-        out.append(CancelTimer(Timer.IDLE_HOLD))
-        pass_on(processor, token, now, out)
+    assert token is not None, "there is a token to go on"
+    out.append(CancelTimer(Timer.IDLE_HOLD))
+    pass_on(processor, token, now, out)
 
 
 def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Effect]) -> None:
