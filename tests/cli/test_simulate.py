@@ -62,19 +62,8 @@ def test_every_mutant_is_caught(greenline: Greenline) -> None:
     by = {each["name"]: each["by"] for each in answer.json["mutants"]}
     assert all(each["caught"] for each in answer.json["mutants"])
     assert by["iterates-over-a-set"] == "kernel/same_seed_same_trace"
+    assert {"name", "caught", "seed", "scenario", "by", "mistake"} == set(answer.json["mutants"][0])
     assert len(by) == 3
-
-
-@pytest.mark.slow
-def test_mutants_of_the_ring_are_caught_by_scenarios_or_seeds(greenline: Greenline) -> None:
-    """Without storms only those with a scenario are: the others escape, and the status says so."""
-    answer = greenline("simulate", "ring", "--nodes", 2, "--profile", "calm", "--mutants", "--tries", 1, "--json")
-    assert answer.status == 1
-    mutants = answer.json["mutants"]
-    assert len(mutants) >= 25
-    assert {"name", "caught", "seed", "scenario", "by"} <= set(mutants[0])
-    assert all(each["caught"] for each in mutants if each["scenario"])
-    assert any(not each["caught"] for each in mutants)
 
 
 def test_a_mutant_that_escapes_is_a_failure(greenline: Greenline) -> None:

@@ -46,6 +46,7 @@ class Node:
         current_key: int = 1,
         tell: Callable[[Any], None] = lambda _: None,
         trace: Callable[[Row], None] = lambda _: None,
+        flush: Callable[[], None] = lambda: None,
         depth: Depth = Depth.FULL,
     ) -> None:
         self.me = me
@@ -59,6 +60,8 @@ class Node:
         self._current_key = current_key
         self._tell = tell
         self._trace = trace
+        self._flush = flush
+        """Called before a packet leaves: what others may come to rely on is in the trace of a node that is killed."""
         self._loop = asyncio.get_running_loop()
         self._opener = Opener(keys, frozenset(addresses) - {me})
         self._sealer: Sealer | None = None
@@ -159,6 +162,7 @@ class Node:
         if self._sealer is None:
             # The incarnation is durable before the first packet of a life.
             self._sealer = Sealer(self._keys, self._current_key, self.me, self.router.incarnation)
+        self._flush()
         packet = self._sealer.seal(frame)
         for name in to:
             address = self._addresses.get(name)
