@@ -212,8 +212,8 @@ class Process:
             if kind is Record:
                 world.add_row(order.row)  # type: ignore[union-attr]
                 continue
-            if self.fuses and self._has_burnt_out():
-                return
+            if self.fuses and kind is not Stop and self._has_burnt_out():
+                return  # a node that has halted is dead already
             if not _PERFORM[kind](self, order):
                 return
 
