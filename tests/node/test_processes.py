@@ -47,10 +47,18 @@ class Process:
     def listen(self, seconds: float) -> None:
         """Take what it has printed by now, or within so long."""
         assert self._popen.stdout is not None
+        if self._popen.stdout.closed:
+            return
         ready, _, _ = select.select([self._popen.stdout], [], [], seconds)
         if ready:
             *lines, self._rest = (self._rest + os.read(self._popen.stdout.fileno(), 65_536)).split(b"\n")
             self.heard += [line.decode() for line in lines]
+
+    def stop_here(self) -> None:
+        self._popen.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._popen.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         self._popen.kill()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from greenline import __version__
-from greenline.cli import audit, bench, demo, node, simulate, trace
+from greenline.cli import audit, bench, demo, node, simulate, trace, up
 from greenline.cli.say import Misuse, Status, aside, line
 from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("audit", epilog="Example: greenline audit traces --rules evs --json")(audit.audit)
+app.command("up", epilog=up.EXAMPLE)(up.up)
 app.command("node", epilog="Example: greenline node p.toml --trace")(node.node)
 app.command("bench", epilog="Example: greenline bench ring --simulated")(bench.bench)
 app.add_typer(trace.app, name="trace")

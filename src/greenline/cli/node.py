@@ -28,7 +28,10 @@ def node(
     config: Annotated[Path, typer.Argument(help="Its greenline.toml; see greenline.node.config for an example.")],
     trace: Annotated[bool, typer.Option("--trace", help="Leave a trace of this life beside the log.")] = False,
 ) -> None:
-    """Run one node. What is typed here is multicast, safe; what the cluster orders is told, with the configurations."""
+    """Run one node. What is typed here is multicast, safe; what the cluster orders is told, with the configurations.
+
+    A line `/cut q r` makes it deaf and mute to q and r, `/heal` ends that.
+    """
     try:
         checked = load(config)
     except BadConfig as mistake:
@@ -73,6 +76,10 @@ class _Life:
                 self._say(text)
 
     def _say(self, text: bytes) -> None:
+        command, *names = text.decode(errors="replace").split() or [""]
+        if command in ("/cut", "/heal"):
+            self.node.cut_off = frozenset(names if command == "/cut" else ())
+            return
         message = MessageId(self._config.name, self.node.router.incarnation, self._said + 1)
         self._said += 1
         self.node.ask(Multicast(message, Service.SAFE, text))

@@ -54,6 +54,8 @@ class Node:
         self.refused: Counter[str] = Counter()
         """Packets that were not opened, by reason."""
         self.stopped: str | None = None
+        self.cut_off: frozenset[ProcId] = frozenset()
+        """Whom it neither hears nor speaks to: a local cluster's partition."""
         self._addresses = addresses
         self._log = log
         self._keys = keys
@@ -114,6 +116,9 @@ class Node:
             except Refused as reason:
                 self.refused[str(reason)] += 1
                 continue
+            if sender in self.cut_off:
+                self.refused["cut off"] += 1
+                continue
             self._perform(self.router.received(self._now(), sender, frame))
 
     def _fire(self, layer: int, timer: Any, generation: int) -> None:
@@ -166,7 +171,7 @@ class Node:
         packet = self._sealer.seal(frame)
         for name in to:
             address = self._addresses.get(name)
-            if address is None:
+            if address is None or name in self.cut_off:
                 self.refused["to nobody"] += 1
                 continue
             try:

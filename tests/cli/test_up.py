@@ -1,0 +1,74 @@
+"""`greenline up`: a cluster of three, a cut, a heal, a kill and a restart, from one terminal, in real processes."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Greenline
+
+PATIENCE_S = 40.0
+
+
+class Terminal:
+    def __init__(self, place: Path) -> None:
+        command = [sys.executable, "-m", "greenline.cli.main", "up", "-n", "3", "--dir", "local"]
+        self.popen = subprocess.Popen(command, cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.shown: list[str] = []
+        self._rest = b""
+
+    def type(self, text: str) -> None:
+        assert self.popen.stdin is not None
+        self.shown.clear()
+        self.popen.stdin.write(text.encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def until(self, *lines: str) -> None:
+        """Until each of these was shown, since something was typed last."""
+        assert self.popen.stdout is not None
+        deadline = time.monotonic() + PATIENCE_S
+        while not all(any(wanted in shown for shown in self.shown) for wanted in lines):
+            assert time.monotonic() < deadline, self.shown
+            ready, _, _ = select.select([self.popen.stdout], [], [], 0.1)
+            if ready:
+                *more, self._rest = (self._rest + os.read(self.popen.stdout.fileno(), 65_536)).split(b"\n")
+                self.shown += [line.decode() for line in more]
+
+
+@pytest.mark.slow
+def test_a_cluster_of_three_a_cut_a_heal_a_kill_and_a_restart(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with terminal.popen:
+        terminal.until(*(f"{name}  in " for name in "pqr"), "{p q r}")
+        terminal.type("p hello")
+        terminal.until(*(f"{name}  p: hello" for name in "pqr"))
+
+        terminal.type("cut p q | r")
+        terminal.until("r  in r", "{p q}")
+        terminal.type("r alone")
+        terminal.until("r  r: alone")
+        terminal.type("heal")
+        terminal.until(*(f"{name}  in " for name in "pqr"), "{p q r}")
+
+        terminal.type("kill q")
+        terminal.until("q  killed", "{p r}")
+        terminal.type("restart q")
+        terminal.until("q  in ", "{p q r}")
+        terminal.type("status")
+        terminal.until(*(f"{name}  " for name in "pqr"))
+        terminal.type("quit")
+        assert terminal.popen.wait(PATIENCE_S) == 0
+
+
+def test_a_directory_with_another_cluster_is_not_touched(greenline: Greenline, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("")
+    answer = greenline("up", "-n", 2, "--dir", tmp_path)
+    assert answer.status == 2
+    assert "holds a cluster of x; ask for 1 nodes, or for another --dir" in answer.err
+    assert "a local cluster has 1 to 26 nodes" in greenline("up", "-n", 0).err
