@@ -60,6 +60,11 @@ class Process:
     def go_on(self) -> None:
         self._popen.send_signal(signal.SIGCONT)
 
+    def last(self, like: str) -> str:
+        """The last configuration that it told, or the last message."""
+        is_conf = like.endswith("}")
+        return next((line for line in reversed(self.heard) if line.startswith("in ") == is_conf), "")
+
     def kill(self) -> None:
         self._popen.kill()
         self._popen.wait()
@@ -78,9 +83,9 @@ class Process:
 
 
 def until(processes: list[Process], line: str) -> None:
-    """Until the last configuration or message that each was told ends so."""
+    """Until the last configuration, or the last message, that each was told ends so."""
     deadline = time.monotonic() + PATIENCE_S
-    while not all(each.heard and each.heard[-1].endswith(line) for each in processes):
+    while not all(each.last(line).endswith(line) for each in processes):
         assert time.monotonic() < deadline, {each.name: each.heard[-3:] for each in processes}
         for each in processes:
             each.listen(0.02)

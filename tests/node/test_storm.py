@@ -1,4 +1,4 @@
-"""A storm on real processes, drawn from a seed: kills, stops and cuts; then everybody is back, and traces are judged."""
+"""A storm on real processes, drawn from a seed: kills, stops and cuts; then all are back, and traces are judged."""
 
 from __future__ import annotations
 
