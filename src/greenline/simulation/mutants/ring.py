@@ -271,6 +271,8 @@ _mutant(
     (form, "_is_sound_record", lambda *_: True),
 )
 
+_BELIEVES_RECORDS: Patch = (form, "knows_me", lambda *_: True)
+"""Or a processor would refuse a record that is wrong about itself, and the mistake would hurt nobody."""
 _right_merge = form.merge
 
 
@@ -285,6 +287,7 @@ _mutant(
     "obligation-set-of-the-first",
     "obliges the members of a transitional configuration to deliver only what the first of them said",
     _merge_with(lambda both, one, _: msgspec.structs.replace(both, obligation_set=one.obligation_set)),
+    _BELIEVES_RECORDS,
     scenario="EVS-20",
 )
 _mutant(
@@ -295,6 +298,7 @@ _mutant(
             both, highest_seq=one.highest_seq, holes=tuple(r for r in both.holes if r[1] <= one.highest_seq)
         )
     ),
+    _BELIEVES_RECORDS,
 )
 
 
