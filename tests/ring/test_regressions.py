@@ -18,6 +18,7 @@ from greenline.simulation.subjects import RING
         pytest.param(3, 29, id="a member that went on without us was not believed gone"),
         pytest.param(3, 122, id="who is in less of a hurry was given up for ever"),
         pytest.param(3, 73, id="a timer a hair too early set itself for ever"),
+        pytest.param(5, 25099, id="one slow rotation made a lost token hard to notice"),
         pytest.param(5, 9495, id="a node that had halted was killed once more"),
         pytest.param(5, 1851, id="an idle token raced round while representatives negotiated"),
     ],

@@ -2,8 +2,8 @@
 
 Round trips are measured by echoes: who says who it is puts a stamp of its own clock on it, and tells whom it heard and
 how long ago. Rotations are measured by the representative, and told in the token. Of the last few measurements the
-second longest counts: one that was spoilt by a stopped process changes nothing, and a network that became slower is
-believed after two.
+second longest round trip counts: one that was spoilt by a stopped process changes nothing, and a network that became
+slower is believed after two. Of rotations the median counts: new messages are signs of life while a ring slows down.
 
 The inequalities between the timeouts: an answer is waited for longer than it takes there and back, a token longer than
 two rotations before it is sent again, and it is sent again several times before it counts as lost. Who negotiates waits
@@ -75,7 +75,7 @@ class Pace:
         if took < 0:
             return
         self.rotations.append(took)
-        self.rotation = _second_longest(self.rotations)
+        self.rotation = _median(self.rotations)
 
     def told(self, rotation: float) -> None:
         """The representative's measurement, from the token."""
@@ -126,7 +126,7 @@ class Pace:
 
     @property
     def idle_hold(self) -> float:
-        return max(self.settings.idle_hold, self.rotation)
+        return self.settings.idle_hold
 
     def token_retransmit(self, is_idle: bool) -> float:
         held = self.idle_hold if is_idle else 0.0
@@ -135,3 +135,7 @@ class Pace:
 
 def _second_longest(measured: deque[float]) -> float:
     return sorted(measured)[-2] if len(measured) > 1 else measured[0]
+
+
+def _median(measured: deque[float]) -> float:
+    return sorted(measured)[(len(measured) - 1) // 2]
