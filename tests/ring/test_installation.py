@@ -11,7 +11,7 @@ from greenline.kernel.ports import Service
 from greenline.ring.form import merge
 from greenline.ring.installation import Division, divide
 from greenline.ring.messages import ConfRecord, Regular
-from greenline.ring.ordering import ranges
+from greenline.ring.repeats import ranges
 
 CONF = ConfId(3, "p")
 MEMBERS = ("p", "q", "r", "s")

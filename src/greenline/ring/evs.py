@@ -16,7 +16,7 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import CancelTimer, Effect, Ignored, SetTimer
 from greenline.kernel.events import Downcall, Durable, Event, Received, TimerFired
 from greenline.kernel.ports import Multicast
-from greenline.ring import form, installation, membership, ordering
+from greenline.ring import form, installation, membership, ordering, repeats
 from greenline.ring.messages import AttemptJoin, ConfRecord, FormToken, Join, Probe, Regular, RegularToken
 from greenline.ring.moves import Cause, ToEVS, ToGather, ToOperational
 from greenline.ring.processor import Processor, Ring, Timer
@@ -99,7 +99,7 @@ class EVS:
             ordering.pass_on(processor, token, now, out)
             return ToOperational()
         allowance = new.flow.allow(token, 0)
-        rtr = ordering.repeat(old, token.rtr, allowance, processor.reach(new.order), out, keep_foreign=True)
+        rtr = repeats.repeat(old, token.rtr, allowance, processor.reach(new.order), out, keep_foreign=True)
         lacking = self.lacking()
         evs_aru, evs_aru_id = ordering.report_aru(
             processor.me,
@@ -116,7 +116,7 @@ class EVS:
             token_seq=token.token_seq + 1,
             aru=aru,
             aru_id=aru_id,
-            rtr=ordering.ask(old, rtr, lacking, self.record.trans_set),
+            rtr=repeats.ask(old, rtr, lacking, self.record.trans_set),
             fcc=fcc,
             fcc_bytes=fcc_bytes,
             backlog=backlog,

@@ -20,8 +20,9 @@ from greenline.kernel.ports import Multicast
 from greenline.ring import membership
 from greenline.ring.messages import AttemptJoin, ConfRecord, FormToken, Join, Probe, Seat
 from greenline.ring.moves import Cause, ToEVS, ToForm, ToGather
-from greenline.ring.ordering import SPAN, ranges
+from greenline.ring.ordering import SPAN
 from greenline.ring.processor import Processor, Ring, Timer
+from greenline.ring.repeats import ranges
 
 
 @dataclass(slots=True)

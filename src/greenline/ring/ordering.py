@@ -6,15 +6,14 @@ Departs from the thesis where its sentences leave messages or liveness behind; e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from greenline.kernel.effects import Broadcast, CancelTimer, Effect, Ignored, Send, SetTimer, Trace, Upcall
-from greenline.kernel.identities import ConfId, ProcId
+from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Multicast, Sent
+from greenline.ring import repeats
 from greenline.ring.flow import Allowance
-from greenline.ring.messages import MOST_RANGES, Hurry, Regular, RegularToken, Request
+from greenline.ring.messages import Hurry, Regular, RegularToken
 from greenline.ring.processor import Processor, Ring, Timer
 from greenline.ring.settings import Settings
 
@@ -195,7 +194,7 @@ def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Eff
     ring, queue = processor.ring, processor.queue
     allowance = ring.flow.allow(token, queue.packets)
     to = processor.reach(ring.order)
-    unanswered = repeat(ring, token.rtr, allowance, to, out)
+    unanswered = repeats.repeat(ring, token.rtr, allowance, to, out)
     packets = say_new(processor, ring, token, allowance, out)
     early = len(packets) - after_the_token(processor.settings, len(packets))
     out += [Broadcast(packet, to=to) for packet in packets[:early]]
@@ -204,7 +203,7 @@ def pass_on(processor: Processor, token: RegularToken, now: float, out: list[Eff
         ring.quiet = 0
     aru, aru_id = report_aru(ring.me, ring.my_aru, token.aru, token.aru_id, seq)
     lacking = ring.lacks(_last_seq(ring) if processor.settings.grace else seq)
-    rtr = ask(ring, unanswered, lacking, ring.order)
+    rtr = repeats.ask(ring, unanswered, lacking, ring.order)
     fcc, fcc_bytes, backlog = ring.flow.settle(token.fcc, token.fcc_bytes, token.backlog, allowance, queue.packets)
     was_idle = ring.quiet >= QUIET_ROTATIONS if ring.representative == ring.me else token.is_idle
     released = RegularToken(
@@ -317,78 +316,6 @@ def report_aru(me: ProcId, my_aru: int, aru: int, aru_id: ProcId | None, full: i
     if my_aru < aru or aru_id == me or aru_id is None:
         return my_aru, None if my_aru == full else me
     return aru, aru_id
-
-
-def repeat(
-    ring: Ring,
-    rtr: Iterable[Request],
-    allowance: Allowance,
-    to: tuple[ProcId, ...] | None,
-    out: list[Effect],
-    keep_foreign: bool = False,
-) -> list[Request]:
-    """Answer requests as far as we can. What remains of them?"""
-    unanswered: list[Request] = []
-    for request in rtr:
-        if request.conf_id != ring.conf_id:
-            unanswered += [request] if keep_foreign else []
-            continue
-        if request.server is not None and request.server != ring.me:
-            unanswered.append(request)
-            continue
-        left: list[int] = []
-        # What every member has needs no repeating: a late original served it.
-        for seq in range(max(request.first, ring.safe_line + 1), min(request.last, ring.high_seq) + 1):
-            packet = ring.store.get(seq)
-            if packet is None or allowance.is_spent:
-                left.append(seq)
-            else:
-                allowance.spend(len(packet.body))
-                out.append(Trace("repeat", position=seq))
-                out.append(Broadcast(packet, to=to))
-        unanswered += _requests(ring.conf_id, left, None)
-    return unanswered
-
-
-def ask(ring: Ring, rtr: list[Request], lacking: list[int], holders: tuple[ProcId, ...]) -> tuple[Request, ...]:
-    """Add what we lack to the requests.
-
-    Who asks again names who should answer, another one each time: the holder that answered may be one that we cannot
-    hear. It takes the place of the thesis's random choice among holders.
-    """
-    if not lacking:
-        ring.asked.clear()
-        return tuple(rtr[: 2 * MOST_RANGES])
-    pending = {seq for each in rtr if each.conf_id == ring.conf_id for seq in _within(each, ring)}
-    again = [seq for seq in lacking if seq in ring.asked and seq not in pending]
-    first = [seq for seq in lacking if seq not in ring.asked and seq not in pending]
-    server = None
-    if again:
-        ring.attempt += 1
-        others = [name for name in holders if name != ring.me]
-        server = others[ring.attempt % len(others)] if others else None
-    ring.asked = set(lacking)
-    mine = _requests(ring.conf_id, again, server) + _requests(ring.conf_id, first, None)
-    return tuple((rtr + mine[:MOST_RANGES])[: 2 * MOST_RANGES])
-
-
-def _within(request: Request, ring: Ring) -> range:
-    return range(max(request.first, ring.my_aru + 1), min(request.last, ring.high_seq) + 1)
-
-
-def _requests(conf_id: ConfId, seqs: list[int], server: ProcId | None) -> list[Request]:
-    return [Request(conf_id, first, last, server) for first, last in ranges(seqs)]
-
-
-def ranges(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Sorted numbers as ranges, first and last."""
-    found: list[tuple[int, int]] = []
-    for seq in seqs:
-        if found and found[-1][1] == seq - 1:
-            found[-1] = found[-1][0], seq
-        else:
-            found.append((seq, seq))
-    return found
 
 
 def deliver(ring: Ring, out: list[Effect]) -> None:

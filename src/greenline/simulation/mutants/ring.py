@@ -14,7 +14,7 @@ from greenline.kernel.core import Core
 from greenline.kernel.effects import Broadcast, Effect
 from greenline.kernel.events import Start
 from greenline.kernel.identities import ProcId
-from greenline.ring import core, evs, form, installation, invariants, membership, ordering
+from greenline.ring import core, evs, form, installation, invariants, membership, ordering, repeats
 from greenline.ring.commit import Commit
 from greenline.ring.evs import EVS
 from greenline.ring.flow import Allowance, Flow
@@ -45,7 +45,7 @@ def _what_it_has(
 ) -> Division:
     lacked = [seq for seq in range(record.aru + 1, record.highest_seq + 1) if seq not in store]
     return _right_divide(
-        msgspec.structs.replace(record, holes=tuple(ordering.ranges(lacked))), store, delivered, members
+        msgspec.structs.replace(record, holes=tuple(repeats.ranges(lacked))), store, delivered, members
     )
 
 
@@ -129,7 +129,7 @@ _mutant(
     (installation, "divide", _what_it_has),
 )
 
-_right_ask = ordering.ask
+_right_ask = repeats.ask
 
 
 def _same_server(
@@ -142,11 +142,11 @@ def _same_server(
 _mutant(
     "first-holder-always-answers",
     "never asks another holder, though the one that answers may be one that it cannot hear",
-    (ordering, "ask", _same_server),
+    (repeats, "ask", _same_server),
     scenario="RING-17",
 )
 
-_right_repeat = ordering.repeat
+_right_repeat = repeats.repeat
 
 
 def _repack(
@@ -172,7 +172,7 @@ def _in_a_smaller_packet(effect: Broadcast) -> Broadcast:
 _mutant(
     "packs-anew-when-it-repeats",
     "packs the messages of a repeated packet anew, so that one number stands for two contents",
-    (ordering, "repeat", _repack),
+    (repeats, "repeat", _repack),
 )
 _mutant(
     "runs-ahead-of-aru",
@@ -304,7 +304,7 @@ _mutant(
 
 def _holes_of_any(both: ConfRecord, one: ConfRecord, two: ConfRecord) -> ConfRecord:
     lacked = {seq for first, last in one.holes + two.holes for seq in range(first, last + 1) if seq > both.aru}
-    return msgspec.structs.replace(both, holes=tuple(ordering.ranges(sorted(lacked))))
+    return msgspec.structs.replace(both, holes=tuple(repeats.ranges(sorted(lacked))))
 
 
 _mutant("holes-of-any", "takes for a hole what any member lacks, not what all lack", _merge_with(_holes_of_any))
