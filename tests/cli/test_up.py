@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from greenline.cli.local import Local
 from tests.cli.command import Greenline
 
 PATIENCE_S = 40.0
@@ -41,8 +43,20 @@ class Terminal:
                 self.shown += [line.decode() for line in more]
 
 
+def until_held(path: Path) -> None:
+    """Until somebody else has locked it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+    raise AssertionError(f"nobody has locked {path}")
+
+
 @pytest.mark.slow
-def test_a_cluster_of_three_a_cut_a_heal_a_kill_and_a_restart(tmp_path: Path) -> None:
+def test_a_cluster_of_three_a_cut_a_heal_a_kill_and_a_restart(greenline: Greenline, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with terminal.popen:
         terminal.until(*(f"{name}  in " for name in "pqr"), "{p q r}")
@@ -61,9 +75,23 @@ def test_a_cluster_of_three_a_cut_a_heal_a_kill_and_a_restart(tmp_path: Path) ->
         terminal.type("restart q")
         terminal.until("q  in ", "{p q r}")
         terminal.type("status")
-        terminal.until(*(f"{name}  " for name in "pqr"))
-        terminal.type("quit")
+        terminal.until("q     up     2  Operational", "p     up", "r     up")
+        terminal.type("q many\n" * 50)
+        terminal.until("r  q: many", "delivered a second: p ")
+
+        place = ("--dir", tmp_path / "local")
+        assert greenline("kill", "r", *place).status == 0
+        assert greenline("restart", "r", *place).status == 0
+        terminal.until("{p q}", "r  in ")
+        assert greenline("kill", "r", *place).status == 0
+        command = [sys.executable, "-m", "greenline.cli.main", "restart", "r", "--dir", "local"]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as late:
+            until_held(tmp_path / "local" / ".door")
+            terminal.type("quit")  # while r is starting
+            late.communicate(timeout=PATIENCE_S)
         assert terminal.popen.wait(PATIENCE_S) == 0
+    local = Local(tmp_path / "local")
+    assert [local.pid(name) for name in local.names] == [None, None, None], "also the one that another has started"
 
 
 def test_a_directory_with_another_cluster_is_not_touched(greenline: Greenline, tmp_path: Path) -> None:

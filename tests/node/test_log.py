@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
 from greenline.kernel.codec import seal
-from greenline.node.log import SEGMENT, DiskFailed, Log
+from greenline.node.log import DiskFailed, Log
 
 
 def forced(log: Log) -> DiskFailed | None:
@@ -60,25 +61,59 @@ def test_a_torn_record_is_left_for_the_router_and_can_be_cut_off(tmp_path: Path)
     assert Log(tmp_path / "log").contents() == whole + seal(1, b"next")
 
 
-def test_it_grows_by_segments(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log")
+def test_it_goes_on_in_the_next_segment_and_splits_no_frame(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log", segment_bytes=1000)
     log.contents()
-    frame = seal(1, b"x" * (SEGMENT // 3))
-    for _ in range(4):
+    frames = [seal(1, bytes([65 + number]) * (300 if number < 7 else 2500)) for number in range(9)]
+    for frame in frames[:5]:
         log.write(frame)
         assert forced(log) is None
-    assert (tmp_path / "log").stat().st_size == 2 * SEGMENT
-    assert Log(tmp_path / "log").contents() == 4 * frame
+    for frame in frames[5:]:
+        log.write(frame)
+    assert forced(log) is None
+    log.close()
+    sizes = [path.stat().st_size for path in sorted((tmp_path / "log").glob("*.segment"))]
+    assert sizes == [1000, 1000, 1000, len(frames[-1]), len(frames[-1])]
+    again = Log(tmp_path / "log", segment_bytes=1000)
+    assert again.contents() == b"".join(frames)
+    again.write(frames[0])
+    assert forced(again) is None
+    assert Log(tmp_path / "log").contents() == b"".join(frames) + frames[0]
+
+
+def test_what_was_torn_before_a_segment_that_was_never_begun_is_cut_off(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log", segment_bytes=1000)
+    log.contents()
+    first, second = seal(1, b"x" * 900), seal(1, b"y" * 300)
+    log.write(first)
+    log.write(second + seal(1, b"torn away")[:-3])
+    assert forced(log) is None
+    log.close()
+    (tmp_path / "log" / "0000000003.segment").write_bytes(bytes(1000))
+    again = Log(tmp_path / "log", segment_bytes=1000)
+    assert again.contents().startswith(first + second)
+    again.cut(len(first + second))
+    again.write(seal(1, b"next"))
+    assert forced(again) is None
+    assert Log(tmp_path / "log").contents() == first + second + seal(1, b"next")
+
+
+def test_a_segment_that_a_crash_left_half_made_is_forgotten(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log")
+    log.contents()
+    log.write(seal(1, b"x"))
+    assert forced(log) is None
+    log.close()
+    (tmp_path / "log" / "0000000002.new").write_bytes(b"\x00" * 100)
+    assert Log(tmp_path / "log").contents() == seal(1, b"x")
+    assert [path.name for path in (tmp_path / "log").iterdir()] == ["0000000001.segment"]
 
 
 def test_a_disk_that_fails_says_so(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", delay=_fail)
+    log = Log(tmp_path / "log", segment_bytes=1000)
     log.contents()
-    log.write(seal(1, b"x"))
+    shutil.rmtree(tmp_path / "log")
+    log.write(seal(1, b"x" * 2000))
     failure = forced(log)
     assert failure is not None
-    assert "no space left" in str(failure)
-
-
-def _fail() -> None:
-    raise OSError(28, "no space left")
+    assert "No such file or directory" in str(failure)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from greenline import __version__
-from greenline.cli import audit, bench, demo, node, simulate, trace, up
+from greenline.cli import audit, bench, cluster, demo, init, node, rotate, simulate, trace, up
 from greenline.cli.say import Misuse, Status, aside, line
 from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
@@ -24,7 +24,15 @@ app = typer.Typer(
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("audit", epilog="Example: greenline audit traces --rules evs --json")(audit.audit)
 app.command("up", epilog=up.EXAMPLE)(up.up)
-app.command("node", epilog="Example: greenline node p.toml --trace")(node.node)
+app.command("status", epilog="Example: greenline status --at 10.0.0.1:7500 --json")(cluster.status)
+app.command("cut", epilog='Example: greenline cut "p q | r"')(cluster.cut)
+app.command("heal", epilog="Example: greenline heal --dir greenline-local")(cluster.heal)
+app.command("kill", epilog="Example: greenline kill r")(cluster.kill)
+app.command("restart", epilog="Example: greenline restart r")(cluster.restart)
+app.command("init", epilog=init.EXAMPLE)(init.init)
+app.command("token", epilog="Example: greenline token --dir greenline")(init.token)
+app.command("node", epilog=node.EXAMPLES)(node.node)
+app.command("rotate-key", epilog=rotate.EXAMPLES)(rotate.rotate_key)
 app.command("bench", epilog="Example: greenline bench ring --simulated")(bench.bench)
 app.add_typer(trace.app, name="trace")
 app.command("demo")(demo.demo)

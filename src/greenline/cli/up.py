@@ -1,20 +1,28 @@
-"""`greenline up`: a local cluster in processes of its own, and a prompt to speak, cut, heal, kill and restart."""
+"""`greenline up`: a local cluster in processes of its own, and a prompt to speak, cut, heal, kill and restart.
+
+It starts the nodes, follows what they write into their logs, and stops them in the end. What its prompt does, the
+commands of the same names do, too, from any terminal.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
-import secrets
-import socket
+import select
+import signal
 import sys
+import time
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 
+from greenline.cli import cluster
+from greenline.cli.local import PLACE, Local, make
 from greenline.cli.say import Misuse, aside, line
 from greenline.kernel.identities import ProcId
-from greenline.node.sealing import KEY_BYTES
+from greenline.node.status import Status
 from greenline.simulation.plan import names_for
 
 EXAMPLE = """\b
@@ -24,158 +32,141 @@ At its prompt:
   kill r           kill -9; restart r
   status           who is up, and in which configuration
   quit             stop everything
+The same from another terminal: greenline status, cut, heal, kill, restart.
 """
 MOST_NODES = 26
-STOPS_WITHIN_S = 5.0
+LOOKS_EVERY_S = 0.1
+RATES_EVERY_S = 3.0
+TRAFFIC = 1.0
+"""Messages a second that are worth a line."""
 
 
 def up(
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many.")] = 3,
-    place: Annotated[Path, typer.Option("--dir", help="Where their files live; a second time they go on.")] = Path(
-        "greenline-local"
-    ),
+    place: Annotated[Path, typer.Option("--dir", help="Where their files live; a second time they go on.")] = PLACE,
 ) -> None:
     """Start a local cluster, each node in a process of its own, and show its life until it is told to quit."""
     if not 1 <= nodes <= MOST_NODES:
         raise Misuse(f"--nodes {nodes}: a local cluster has 1 to {MOST_NODES} nodes")
-    names = names_for(nodes)
-    _write_files(place, names)
-    asyncio.run(_Cluster(place, names).live())
+    _Prompt(make(place, names_for(nodes))).live()
 
 
-def _write_files(place: Path, names: tuple[ProcId, ...]) -> None:
-    """A key and a configuration for each; what is there already stays."""
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Misuse(f"cannot make the directory {place}: {error.strerror}") from None
-    there = sorted(path.stem for path in place.glob("*.toml"))
-    if there and there != sorted(names):
-        raise Misuse(f"{place} holds a cluster of {' '.join(there)}; ask for {len(there)} nodes, or for another --dir")
-    if there:
-        return
-    key = place / "cluster.key"
-    key.touch(mode=0o600)
-    key.write_text(secrets.token_hex(KEY_BYTES) + "\n")
-    ports = _free_ports(len(names))
-    members = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in zip(names, ports, strict=True))
-    for name in names:
-        text = f'name = "{name}"\ndata = "data/{name}"\nkey = "cluster.key"\n\n[members]\n{members}\n'
-        (place / f"{name}.toml").write_text(text)
+class _Tail:
+    """What is written to a file from now on."""
 
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-class _Cluster:
-    def __init__(self, place: Path, names: tuple[ProcId, ...]) -> None:
-        self.place = place
-        self.names = names
-        self.processes: dict[ProcId, asyncio.subprocess.Process] = {}
-        self.last: dict[ProcId, str] = {}
-        """The configuration that each was told last."""
-        self._relays: set[asyncio.Task[None]] = set()
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = path.stat().st_size if path.exists() else 0
         self._half_a_line = b""
-        self._over = asyncio.Event()
 
-    async def live(self) -> None:
-        for name in self.names:
-            await self._start(name)
-        terminal = sys.stdin.fileno()
-        loop = asyncio.get_running_loop()
-        commands: asyncio.Queue[str] = asyncio.Queue()
-        loop.add_reader(terminal, self._read, terminal, commands)
-        aside("a cluster of " + " ".join(self.names) + "; `quit` stops it, `greenline up --help` tells the rest")
+    def lines(self) -> list[str]:
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._at)
+            more = file.read()
+        self._at += len(more)
+        *lines, self._half_a_line = (self._half_a_line + more).split(b"\n")
+        return [each.decode(errors="replace") for each in lines]
+
+
+class _Prompt:
+    def __init__(self, local: Local) -> None:
+        self._local = local
+        self._tails = {name: _Tail(local.log(name)) for name in local.names}
+        self._half_a_line = b""
+        self._rates_at = time.monotonic() + RATES_EVERY_S
+
+    def live(self) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a node that ends is nobody's zombie
+        signal.signal(signal.SIGTERM, _interrupt)
         try:
-            while (command := await commands.get()) != "quit":
-                await self._carry_out(command)
-        except asyncio.CancelledError:
+            for failure in self._local.start_all():
+                aside(failure)  # the others go on
+            self._follow()
+            self._local.wait_for_one_configuration()
+            aside(f"a cluster of {' '.join(self._local.names)}; `quit` stops it, `greenline up --help` tells the rest")
+            while self._turn():
+                pass
+        except KeyboardInterrupt:
             pass  # Ctrl-C: stop them all
         finally:
-            await self._stop_all()
+            self._local.stop_all()
+            self._follow()
 
-    def _read(self, terminal: int, commands: asyncio.Queue[str]) -> None:
-        typed = os.read(terminal, 65_536)
+    def _turn(self) -> bool:
+        """What they say, what was typed; false when it is over."""
+        self._follow()
+        if time.monotonic() >= self._rates_at:
+            self._show_rates()
+        ready, _, _ = select.select([sys.stdin], [], [], LOOKS_EVERY_S)
+        if not ready:
+            return True
+        typed = os.read(sys.stdin.fileno(), 65_536)
         *lines, self._half_a_line = (self._half_a_line + typed).split(b"\n")
-        for text in lines:
-            commands.put_nowait(text.decode(errors="replace").strip())
-        if not typed:
-            asyncio.get_running_loop().remove_reader(terminal)
-            commands.put_nowait("quit")
+        for command in (each.decode(errors="replace").strip() for each in lines):
+            if command == "quit":
+                return False
+            self._carry_out(command)
+        return bool(typed)
 
-    async def _start(self, name: ProcId) -> None:
-        command = [sys.executable, "-m", "greenline.cli.main", "node", str(self.place / f"{name}.toml"), "--trace"]
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
-        self.processes[name] = process
-        task = asyncio.create_task(self._relay(name, process))
-        self._relays.add(task)
-        task.add_done_callback(self._relays.discard)
-
-    async def _relay(self, name: ProcId, process: asyncio.subprocess.Process) -> None:
-        """What it prints, with its name."""
-        assert process.stdout is not None
-        while text := (await process.stdout.readline()).decode(errors="replace").rstrip():
-            if text.startswith("in "):
-                self.last[name] = text[3:]
-            line(f"{name}  {text}")
-
-    async def _carry_out(self, command: str) -> None:
+    def _carry_out(self, command: str) -> None:
         word, _, rest = command.partition(" ")
-        match word:
-            case "":
-                pass
-            case "cut":
-                self._cut(rest)
-            case "heal":
-                for name in self.names:
-                    self._type(name, "/heal")
-            case "kill" if rest in self._alive():
-                self.processes[rest].kill()
-                await self.processes[rest].wait()
-                self.last.pop(rest, None)
-                line(f"{rest}  killed")
-            case "restart" if rest in self.names and rest not in self._alive():
-                await self._start(rest)
-            case "status":
-                for name in self.names:
-                    line(f"{name}  {self.last.get(name, 'starting') if name in self._alive() else 'down'}")
-            case _ if word in self._alive():
-                self._type(word, rest)
-            case _:
-                aside(f"cannot do {command!r}; `greenline up --help` tells what can be done")
+        local = self._local
+        try:
+            match word:
+                case "":
+                    pass
+                case "cut":
+                    local.cut(rest)
+                case "heal":
+                    local.heal()
+                case "kill":
+                    local.kill(rest)
+                    line(f"{rest}  killed")
+                case "restart":
+                    local.restart(rest)
+                case "status":
+                    cluster.show(cluster.statuses(self._admins()))
+                case _ if word in local.names:
+                    local.say(word, rest)
+                case _:
+                    aside(f"cannot do {command!r}; `greenline up --help` tells what can be done")
+        except Misuse as mistake:
+            aside(str(mistake))
 
-    def _cut(self, text: str) -> None:
-        sides = [set(side.split()) for side in text.split("|")]
-        strangers = set().union(*sides) - set(self.names)
-        if strangers or len(sides) < 2:
-            aside(f"cannot cut {text!r}; write for example: cut {self.names[0]} | {' '.join(self.names[1:])}")
-            return
-        for name in self.names:
-            mine = next((side for side in sides if name in side), {name})
-            self._type(name, "/cut " + " ".join(other for other in self.names if other not in mine))
+    def _follow(self) -> None:
+        for name, tail in self._tails.items():
+            for text in tail.lines():
+                told = _told(text)
+                if told:
+                    line(f"{name}  {told}")
 
-    def _type(self, name: ProcId, text: str) -> None:
-        stdin = self.processes[name].stdin
-        if name in self._alive() and stdin is not None:
-            stdin.write(text.encode() + b"\n")
+    def _show_rates(self) -> None:
+        self._rates_at = time.monotonic() + RATES_EVERY_S
+        found = cluster.statuses({name: self._admins()[name] for name in self._local.names if self._local.pid(name)})
+        rates = {name: each.delivered_rate for name, each in found.items() if isinstance(each, Status)}
+        if any(rate >= TRAFFIC for rate in rates.values()):
+            line("delivered a second: " + "  ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
 
-    def _alive(self) -> list[ProcId]:
-        return [name for name, process in self.processes.items() if process.returncode is None]
+    def _admins(self) -> dict[ProcId, tuple[str, int]]:
+        return {name: config.admins[name] for name, config in self._local.configs.items()}
 
-    async def _stop_all(self) -> None:
-        for name in self._alive():
-            self.processes[name].terminate()
-        for process in self.processes.values():
-            try:
-                await asyncio.wait_for(process.wait(), STOPS_WITHIN_S)
-            except TimeoutError:
-                process.kill()
-        await asyncio.gather(*self._relays)
+
+def _told(text: str) -> str:
+    """A line of a node's log as this prompt shows it: what it prints, and what it warns of."""
+    if not text.startswith('{"'):
+        return text
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return text
+    if facts.pop("level", "info") == "info":
+        return ""
+    event = facts.pop("event", "")
+    rest = [f"{key} {value}" for key, value in facts.items() if key not in ("node", "timestamp")]
+    return f"! {event}: {', '.join(rest)}"
+
+
+def _interrupt(_: int, __: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -47,6 +47,9 @@ class Life(msgspec.Struct, frozen=True, tag=True, array_like=True):
     incarnation: int
 
 
+DISK_FAILED = "the disk failed: "
+"""How the reason begins for which a node stops when its disk does."""
+
 _LIVES: Codec[Life] = Codec(KERNEL_CHANNEL, Life)
 
 
@@ -61,18 +64,23 @@ class Layer:
         "durable",
         "generations",
         "held",
+        "last",
         "last_ticket",
         "name",
         "phase",
         "wire",
     )
 
-    def __init__(self, name: str, channel: int, core: Core, messages: Any, records: Any) -> None:
+    def __init__(
+        self, name: str, channel: int, core: Core, messages: Any, records: Any, last: tuple[type[Any], ...] = ()
+    ) -> None:
+        """`last`: messages that are handed over after all others that came in one go (a token behind its packets)."""
         if channel == KERNEL_CHANNEL:
             raise ValueError(f"channel {KERNEL_CHANNEL} is the kernel's own; give {name} another")
         self.name = name
         self.channel = channel
         self.core = core
+        self.last = last
         self.wire: Codec[Any] = Codec(channel, messages)
         self.disk: Codec[Any] = Codec(channel, records)
         self.phase: type[object] | None = None
@@ -118,6 +126,8 @@ class Router:
         self._by_channel = {layer.channel: position for position, layer in enumerate(layers)}
         if len(self._by_channel) < len(layers):
             raise ValueError("two cores of a node share a channel: each needs its own")
+        self._last_names: tuple[ProcId, ...] = ()
+        self._last_others: tuple[ProcId, ...] = ()
         self._agenda: deque[tuple[int, Event]] = deque()
         self._orders: list[Order] = []
         self._now = 0.0
@@ -147,20 +157,38 @@ class Router:
 
     def received(self, now: float, sender: ProcId, datagram: bytes) -> list[Order]:
         """A datagram from a peer. What is not for us, or not well-formed, is dropped and counted."""
+        return self.received_together(now, ((sender, datagram),))
+
+    def received_together(self, now: float, datagrams: Iterable[tuple[ProcId, bytes]]) -> list[Order]:
+        """Datagrams that came in one go, in their order, but for those that their core wants last."""
         if type(self.life) is not Running:
             return []
         self._now = now
-        try:
-            frame = unseal_one(datagram)
-            position = self._by_channel.get(frame.channel)
-            if position is None:
-                raise CodecError(f"channel {frame.channel} is no core's of this node")
-            message = self.layers[position].wire.decode(frame)
-        except CodecError as error:
-            self.ignored[type(error).__name__] += 1
-            self._note(evidence.DROPPED, None, detail=f"from {sender}: {error}")
-            return self._take_orders()
-        return self._run(position, Received(message, sender))
+        last: list[tuple[int, Received]] = []
+        for sender, datagram in datagrams:
+            try:
+                frame = unseal_one(datagram)
+                position = self._by_channel.get(frame.channel)
+                if position is None:
+                    raise CodecError(f"channel {frame.channel} is no core's of this node")
+                layer = self.layers[position]
+                message = layer.wire.decode(frame)
+            except CodecError as error:
+                self.ignored[type(error).__name__] += 1
+                self._note(evidence.DROPPED, None, detail=f"from {sender}: {error}")
+                continue
+            if type(message) in layer.last:
+                last.append((position, Received(message, sender)))
+            else:
+                self._step(position, Received(message, sender))
+                if self._agenda:
+                    self._drain()
+                if self._is_over():
+                    return self._take_orders()
+        for position, event in last:
+            self._agenda.append((position, event))
+            self._drain()
+        return self._take_orders()
 
     def fire(self, now: float, position: int, timer: Hashable, generation: int) -> list[Order]:
         """A timer's time has come; if it was cancelled or set anew meanwhile, nothing happens."""
@@ -169,7 +197,8 @@ class Router:
             return []
         self._now = now
         del layer.generations[timer]
-        return self._run(position, TimerFired(timer, generation))
+        self._run(position, TimerFired(timer, generation))
+        return self._take_orders()
 
     def forced(self, now: float, number: int) -> list[Order]:
         """All that was written before `Force(number)` is durable: open the gates, in the order of the barriers."""
@@ -179,7 +208,8 @@ class Router:
         self._now = now
         if type(self.life) is Booting:
             self._begin(self.life)
-            return self._drain()
+            self._drain()
+            return self._take_orders()
         reached, self._forcing = self._forcing, []
         for position, ticket in reached:
             if type(self.life) is Stopped:
@@ -190,42 +220,48 @@ class Router:
             self._agenda.append((position, Durable(ticket)))
         if self._waiting and type(self.life) is Running:
             self._force()
-        return self._drain()
+        self._drain()
+        return self._take_orders()
 
     def answered(self, now: float, position: int, call: int, result: Any) -> list[Order]:
         """A port outside has answered."""
         if type(self.life) is not Running:
             return []
         self._now = now
-        return self._run(position, Answered(call, result))
+        self._run(position, Answered(call, result))
+        return self._take_orders()
 
     def ask(self, now: float, payload: Any) -> list[Order]:
         """The application calls down to the topmost core."""
         if type(self.life) is not Running:
             raise RuntimeError(f"{self.me} is not running, so it takes no calls; wait until it has started")
         self._now = now
-        return self._run(0, Downcall(payload))
+        self._run(0, Downcall(payload))
+        return self._take_orders()
 
     def disk_failed(self, now: float, reason: str) -> list[Order]:
         """A write or a forced write failed: it is never retried, nothing that waits for it ever leaves."""
+        return self.halt(now, f"{DISK_FAILED}{reason}")
+
+    def halt(self, now: float, reason: str) -> list[Order]:
+        """Whoever drives this node cannot go on."""
         if type(self.life) is Stopped:
             return []
         self._now = now
-        self._halt(f"the disk failed: {reason}")
+        self._halt(reason)
         return self._take_orders()
 
     # The loop: an event to a core, its effects in order, then the next event that they caused.
 
-    def _run(self, position: int, event: Event) -> list[Order]:
+    def _run(self, position: int, event: Event) -> None:
         self._agenda.append((position, event))
-        return self._drain()
+        self._drain()
 
-    def _drain(self) -> list[Order]:
+    def _drain(self) -> None:
         agenda = self._agenda
         while agenda and type(self.life) is Running:
             position, event = agenda.popleft()
             self._step(position, event)
-        return self._take_orders()
 
     def _step(self, position: int, event: Event) -> None:
         layer = self.layers[position]
@@ -241,6 +277,8 @@ class Router:
             if phase is not layer.phase and phase is not NoneType:
                 layer.phase = phase
                 self._note(evidence.PHASE, layer, detail=phase.__name__)
+            if not effects:
+                return
         except Impossible as error:
             self._halt(f"{evidence.IMPOSSIBLE}{layer.name}: {error}")
         except Exception as error:  # noqa: BLE001 - whatever else a core raises is our own mistake too: the node stops
@@ -257,6 +295,9 @@ class Router:
                     return
         except Exception as error:  # noqa: BLE001 - as above
             self._halt(f"{evidence.IMPOSSIBLE}{self.layers[position].name}: {type(error).__name__}: {error}")
+
+    def _is_over(self) -> bool:
+        return type(self.life) is Stopped
 
     def _take_orders(self) -> list[Order]:
         orders, self._orders = self._orders, []
@@ -304,8 +345,15 @@ class Router:
 
     def _broadcast(self, position: int, effect: Broadcast) -> None:
         if effect.gate is None or not self._waits(position, effect):
-            to = self.peers if effect.to is None else tuple(name for name in effect.to if name != self.me)
+            to = self.peers if effect.to is None else self._others(effect.to)
             self._orders.append(Transmit(to, self.layers[position].wire.encode(effect.message)))
+
+    def _others(self, names: tuple[ProcId, ...]) -> tuple[ProcId, ...]:
+        """These without us; the same ones are asked for packet by packet."""
+        if names is not self._last_names:
+            self._last_names = names
+            self._last_others = tuple(name for name in names if name != self.me)
+        return self._last_others
 
     def _set_timer(self, position: int, effect: SetTimer) -> None:
         self._generation += 1

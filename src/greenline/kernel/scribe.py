@@ -47,6 +47,8 @@ class Scribe:
 
     def generated(self, now: float, layer: str, conf: str | None, call: Multicast, refused: bool) -> Row | None:
         """The port's user asked for a message; if the provider was busy, it was not generated."""
+        if self.depth is not Depth.FULL:
+            return None
         kind = evidence.BUSY if refused else evidence.GENERATE
         message, service = str(call.message), call.service.value
         return self._row(now, kind, layer, conf, message=message, service=service, digest=_digest(call.payload))
@@ -54,6 +56,8 @@ class Scribe:
     def passed(self, now: float, layer: str, conf: str | None, upcall: Any) -> Row | None:
         """Something was told through the port; nothing is written of what is not the port's."""
         match upcall:
+            case Deliver() | Sent() if self.depth is not Depth.FULL:
+                return None  # the hot path: not even a digest is made
             case Deliver(message, service, payload, seq, sub):
                 return self._row(
                     now,

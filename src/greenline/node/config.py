@@ -2,110 +2,283 @@
 
 name = "p"                      # which of the members this is
 data = "data/p"                 # where its log and its traces live
-key = "cluster.key"             # a file with the cluster's key: 64 hexadecimal digits
+key = "cluster.key"             # a file with the cluster's key; or, in so many words: insecure = true
+admin = "10.0.0.1:7500"         # optional: status, metrics and administration over HTTP
+trace = "off"                   # or "configurations", or "full"
+log_format = "console"          # or "json"; without it: console on a terminal, json elsewhere
+local = false                   # true: a toy on one machine, whose network may be cut over HTTP
+cluster = "5f0c9a1e2b3d4c5f"    # written by `greenline init`
 
 [members]
 p = "10.0.0.1:7400"
 q = "10.0.0.2:7400"
 r = "[fd00::3]:7400"
 
+[admins]                        # optional: whose admin port is not its own port + 100
+p = "10.0.0.1:7500"
+
+[link]                          # optional
+multicast = "239.1.2.3:7400"    # one datagram to everybody
+interface = "eth0"
+mtu = 1500                      # otherwise the kernel is asked
+
 [ring]                          # optional: what greenline.ring.settings offers
-packet_bytes = 1300
+window = 128
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
+import tomllib
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from greenline.kernel.identities import ProcId, proc_id
-from greenline.node.driver import Address
-from greenline.node.sealing import KEY_BYTES
-from greenline.ring.settings import Settings
+from greenline.kernel.scribe import Depth
+from greenline.node import keyfile
+from greenline.node.keyfile import Kept
+from greenline.node.transport import Address, Link
+from greenline.ring.settings import Reach, Settings
+
+FILE = "greenline.toml"
+LARGEST_PORT = 65_535
+ADMIN_PORT_ABOVE = 100
+"""Where the admin port is, as seen from a member's own, unless something else is said."""
+_HIGHEST_MTU = 65_535
+_LEAST_MTU = 576
 
 
 class BadConfig(Exception):
     """What is wrong, in which file, and what would be right."""
 
 
-class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Tracing(StrEnum):
+    """How much of a life is written down beside the log."""
+
+    OFF = "off"
+    CONFIGURATIONS = "configurations"
+    FULL = "full"
+
+    @property
+    def depth(self) -> Depth:
+        return Depth.FULL if self is Tracing.FULL else Depth.CONFIGURATIONS
+
+
+class LogFormat(StrEnum):
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The file as it is written."""
 
     name: str
     members: dict[str, str]
     data: str
-    key: str
+    key: str | None = None
+    insecure: bool = False
+    admin: str | None = None
+    admins: dict[str, str] = {}
+    trace: Tracing = Tracing.OFF
+    log_format: LogFormat | None = None
+    local: bool = False
+    cluster: str | None = None
+    link: dict[str, Any] = {}
     ring: dict[str, Any] = {}
 
 
-class Checked(msgspec.Struct, frozen=True):
+class _LinkTable(msgspec.Struct, frozen=True):
+    multicast: str | None = None
+    interface: str | None = None
+    mtu: int | None = None
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The file as it is meant, with what it refers to."""
 
+    path: Path
     name: ProcId
     addresses: dict[ProcId, Address]
     data: Path
-    key: bytes
-    ring: Settings
+    key_file: Path | None
+    kept: Kept | None
+    """The keys in it; none of both: packets are neither encrypted nor authenticated."""
+    admin: Address | None
+    admins: dict[ProcId, Address]
+    """Where each member's admin port is, as far as can be known here."""
+    trace: Tracing
+    log_format: LogFormat | None
+    is_local: bool
+    cluster: str | None
+    link: Link
+    ring: dict[str, Any]
+    """What was chosen of greenline.ring.settings, within its bounds; the rest is fitted to the network."""
+
+    @property
+    def home(self) -> Path:
+        """Where the file is, and what belongs to it."""
+        return self.path.parent
+
+
+_EXAMPLE = {"name": 'name = "p"', "data": 'data = "data"', "members": '[members] and p = "10.0.0.1:7400" below it'}
+
+_T = TypeVar("_T")
 
 
 def load(path: Path) -> Checked:
     try:
-        raw = msgspec.toml.decode(path.read_bytes(), type=NodeConfig)
+        raw = tomllib.loads(path.read_text())
     except OSError as error:
-        raise BadConfig(f"cannot read {path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise BadConfig(f"{path}: {error}") from None
+        raise BadConfig(f"cannot read {path}: {error.strerror}; name a file that is there") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"{path} is no TOML: {error}; put text in quotes, and a table's name in brackets") from None
     try:
-        return _checked(raw, path.parent)
+        for name, example in _EXAMPLE.items():
+            if name not in raw:
+                _refuse_unknown(raw, NodeConfig.__struct_fields__, "")
+                raise ValueError(f"{name} is missing; write {example}")
+        return _checked(_converted(raw, NodeConfig, ""), path)
     except ValueError as error:
         raise BadConfig(f"{path}: {error}") from None
 
 
-def _checked(raw: NodeConfig, here: Path) -> Checked:
-    addresses = {proc_id(name): _address(name, text) for name, text in raw.members.items()}
-    if raw.name not in addresses:
-        raise ValueError(
-            f"name = {raw.name!r} is none of the members {', '.join(sorted(addresses))}; add it to [members]"
-        )
+def address_of(where: str, text: str) -> Address:
+    """An address as people write it; `where` they wrote it comes back in the complaint."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not port.isdecimal() or not 0 < int(port) <= LARGEST_PORT:
+        raise ValueError(f"{where} = {text!r} has no port between 1 and {LARGEST_PORT}; write 10.0.0.1:7400")
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise ValueError(f"{where} = {text!r} is no address; write 10.0.0.1:7400 or [fd00::1]:7400") from None
+    return host, int(port)
+
+
+def written(address: Address) -> str:
+    """An address as people read it."""
+    host, port = address[0], address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def usual_admin(address: Address) -> Address:
+    """Where a member's admin port is unless something else is said."""
+    host, port = address[0], address[1]
+    above = port + ADMIN_PORT_ABOVE
+    return host, above if above <= LARGEST_PORT else port - ADMIN_PORT_ABOVE
+
+
+def members_of(table: dict[str, str], where: str = "members.") -> dict[ProcId, Address]:
+    """Names and addresses, each of them good and no address twice."""
+    addresses = {proc_id(name): address_of(f"{where}{name}", text) for name, text in table.items()}
     taken: dict[Address, ProcId] = {}
     for name, address in sorted(addresses.items()):
         if address in taken:
             raise ValueError(f"members {taken[address]} and {name} have one address; give each its own")
         taken[address] = name
+    return addresses
+
+
+def _checked(raw: NodeConfig, path: Path) -> Checked:
+    addresses = members_of(raw.members)
+    if raw.name not in addresses:
+        names = ", ".join(sorted(addresses))
+        raise ValueError(f"name = {raw.name!r} is none of the members {names}; add it to [members]")
+    admin = None if raw.admin is None else address_of("admin", raw.admin)
+    admins = {name: usual_admin(address) for name, address in addresses.items()}
+    for name, text in raw.admins.items():
+        if name not in addresses:
+            raise ValueError(f"admins.{name} is none of the members {', '.join(sorted(addresses))}; remove it")
+        admins[name] = address_of(f"admins.{name}", text)
+    if admin is not None:
+        admins[raw.name] = admin
+    link = _link(raw.link)
+    key_file = _key_file(raw, path.parent)
+    return Checked(
+        path=path,
+        name=raw.name,
+        addresses=addresses,
+        data=path.parent / raw.data,
+        key_file=key_file,
+        kept=None if key_file is None else keyfile.read(key_file),
+        admin=admin,
+        admins=admins,
+        trace=raw.trace,
+        log_format=raw.log_format,
+        is_local=raw.local,
+        cluster=raw.cluster,
+        link=link,
+        ring=_ring(raw.ring, link),
+    )
+
+
+def _key_file(raw: NodeConfig, here: Path) -> Path | None:
+    if raw.key is not None and raw.insecure:
+        raise ValueError("there is a key, and insecure = true; remove one of them")
+    if raw.key is None and not raw.insecure:
+        raise ValueError('key is missing; write key = "cluster.key", or insecure = true to run without one')
+    return None if raw.key is None else here / raw.key
+
+
+def _link(table: dict[str, Any]) -> Link:
+    raw = _converted(table, _LinkTable, "link.")
+    multicast = None if raw.multicast is None else address_of("link.multicast", raw.multicast)
+    if multicast is not None and not ipaddress.ip_address(multicast[0]).is_multicast:
+        raise ValueError(f"link.multicast = {raw.multicast!r} is no multicast group; write 239.1.2.3:7400")
+    if raw.mtu is not None and not _LEAST_MTU <= raw.mtu <= _HIGHEST_MTU:
+        raise ValueError(f"link.mtu = {raw.mtu} is not between {_LEAST_MTU} and {_HIGHEST_MTU}")
+    return Link(multicast=multicast, interface=raw.interface, mtu=raw.mtu)
+
+
+def _ring(table: dict[str, Any], link: Link) -> dict[str, Any]:
     try:
-        ring = msgspec.convert(raw.ring, Settings)
-    except (msgspec.ValidationError, ValueError) as error:
+        reach = _converted(table, Settings, "ring.").reach
+    except ValueError as error:
         raise ValueError(f"[ring] {error}") from None
-    unknown = sorted(set(raw.ring) - set(Settings.__struct_fields__))
-    if unknown:
-        raise ValueError(f"[ring] has no setting {unknown[0]!r}; there is {', '.join(Settings.__struct_fields__)}")
-    return Checked(raw.name, addresses, here / raw.data, read_key(here / raw.key), ring)
+    if "reach" in table and (reach is Reach.MULTICAST) != (link.multicast is not None):
+        raise ValueError(f"[ring] reach = '{reach}' does not go with [link]; remove it: link.multicast decides")
+    return table
 
 
-def _address(name: ProcId, text: str) -> Address:
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+def _converted(table: dict[str, Any], into: type[_T], where: str) -> _T:
+    _refuse_unknown(table, getattr(into, "__struct_fields__", ()), where)
     try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        raise ValueError(f"members.{name} = {text!r} is no address; write 10.0.0.1:7400 or [fd00::1]:7400") from None
-    if not colon or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"members.{name} = {text!r} has no port between 1 and 65535")
-    return host, int(port)
+        return msgspec.convert(table, into)
+    except msgspec.ValidationError as error:
+        raise ValueError(_plainly(str(error), where)) from None
 
 
-def read_key(path: Path) -> bytes:
-    try:
-        text = path.read_text().strip()
-    except OSError as error:
-        raise ValueError(f"cannot read the key file {path}: {error.strerror}") from None
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"{path} holds no key; it should be {2 * KEY_BYTES} hexadecimal digits")
-    return key
+def _refuse_unknown(table: dict[str, Any], known: Iterable[str], where: str) -> None:
+    for name in sorted(set(table) - set(known)):
+        close = get_close_matches(name, known, 1)
+        remedy = f"is it {where}{close[0]}?" if close else f"there is {', '.join(known)}"
+        raise ValueError(f"there is no setting {where}{name}; {remedy}")
+
+
+_KINDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "object": "a table"}
+
+
+def _plainly(complaint: str, where: str) -> str:
+    """What msgspec says, in the words of the file."""
+    found = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", complaint)
+    said, place = (found[1], found[2] or "") if found else (complaint, "")
+    place = place.replace("[...]", "").strip(".")
+    wrong = re.fullmatch(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", said)
+    if wrong:
+        wanted, given = (_KINDS.get(kind, kind) for kind in wrong.groups())
+        return f"{where}{place} should be {wanted}, and is {given}"
+    value = re.fullmatch(r"Invalid enum value '(.*)'", said)
+    if value:
+        return f"{where}{place} = {value[1]!r} is none of its values; {_choices(place)}"
+    return f"{where}{place}: {said}" if place else said
+
+
+def _choices(place: str) -> str:
+    kinds: dict[str, type[StrEnum]] = {"trace": Tracing, "log_format": LogFormat, "reach": Reach}
+    return "write " + " or ".join(f'"{each}"' for each in kinds[place])

@@ -1,8 +1,8 @@
-"""The driver: carries out the router's orders on asyncio, one UDP socket and the log. If you feel an `if` coming, it
+"""The driver: carries out the router's orders on asyncio, one transport and the log. If you feel an `if` coming, it
 belongs in a core.
 
-The socket is ours and drained in batches; there is no task, queue or future for a packet. Packets of one batch are
-handed over in the order in which they came.
+There is no task, queue or future for a packet. Packets that came in one go are handed over together, and those that
+leave together go down together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,15 +21,13 @@ from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
+from greenline.node.acquaintance import Acquaintance
 from greenline.node.log import DiskFailed, Log
-from greenline.node.sealing import Keys, Opener, Refused, Sealer
+from greenline.node.sealing import Impostor, Keyring, Kind, Opener, Refused, Sealer, Unmet
+from greenline.node.transport import Address, Link, Traffic, Transport
 
-AT_MOST = 64
-"""Datagrams that are taken in one go, before timers and the disk have their turn."""
-LARGEST_DATAGRAM = 65_535
-BUFFER_BYTES = 4 << 20
-
-Address = tuple[str, int]
+COURTESY_S = 0.020
+"""How often at most somebody is challenged, or told that it is an impostor."""
 
 
 class Node:
@@ -41,9 +39,10 @@ class Node:
         addresses: dict[ProcId, Address],
         layers: Sequence[Layer],
         log: Log,
-        keys: Keys,
+        keyring: Keyring | None,
         *,
-        current_key: int = 1,
+        acquaintance: Acquaintance,
+        link: Link | None = None,
         tell: Callable[[Any], None] = lambda _: None,
         trace: Callable[[Row], None] = lambda _: None,
         flush: Callable[[], None] = lambda: None,
@@ -51,40 +50,63 @@ class Node:
     ) -> None:
         self.me = me
         self.router = Router(me, addresses, layers, depth)
-        self.refused: Counter[str] = Counter()
-        """Packets that were not opened, by reason."""
         self.stopped: str | None = None
         self.cut_off: frozenset[ProcId] = frozenset()
         """Whom it neither hears nor speaks to: a local cluster's partition."""
+        self.strangers: dict[ProcId, str] = {}
+        """Names under which somebody else has spoken, and who."""
         self._addresses = addresses
+        self._link = link or Link()
         self._log = log
-        self._keys = keys
-        self._current_key = current_key
+        self._keyring = keyring
+        self._acquaintance = acquaintance
         self._tell = tell
         self._trace = trace
         self._flush = flush
         """Called before a packet leaves: what others may come to rely on is in the trace of a node that is killed."""
         self._loop = asyncio.get_running_loop()
-        self._opener = Opener(keys, frozenset(addresses) - {me})
+        self._opener = Opener(keyring, me, frozenset(addresses), acquaintance.met, acquaintance.meet)
         self._sealer: Sealer | None = None
         self._is_closed = False
-        self._buffer = bytearray(LARGEST_DATAGRAM)
-        self._socket = _bound(addresses[me])
-        self._loop.add_reader(self._socket, self._on_readable)
+        self._timers: dict[tuple[int, Hashable], tuple[float, int]] = {}
+        """When each timer is due, and its generation."""
+        self._alarms: dict[tuple[int, Hashable], asyncio.TimerHandle] = {}
+        """A timer that is set anew before its time costs no new alarm: the old one finds that it is early."""
+        self._courtesies: dict[Hashable, float] = {}
+        self._batch: list[tuple[ProcId, bytes]] = []
+        self._transport = Transport(addresses[me], self._link)
+        for source in self._transport.sockets:
+            self._loop.add_reader(source, self._on_readable, source)
 
     # Life.
 
     def start(self) -> None:
         """Begin a life from what the log has."""
-        self._perform(self.router.boot(self._now(), self._log.contents()))
+        self._perform(self.router.boot(time.monotonic(), self._log.contents()))
 
     @property
     def is_running(self) -> bool:
         return isinstance(self.router.life, Running)
 
+    @property
+    def refused(self) -> Counter[str]:
+        """Packets that were not opened or not sent, by reason."""
+        return self._transport.refused
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._transport.traffic
+
     def ask(self, payload: Any) -> None:
         """The application calls down to the topmost core."""
-        self._perform(self.router.ask(self._now(), payload))
+        self._perform(self.router.ask(time.monotonic(), payload))
+
+    def rekey(self, keyring: Keyring) -> None:
+        """Other keys from now on, in the same life."""
+        self._keyring = keyring
+        self._opener.rekey(keyring)
+        if self._sealer is not None:
+            self._sealer.rekey(keyring)
 
     def close(self) -> None:
         """Stop here; what was forced stays."""
@@ -92,38 +114,74 @@ class Node:
             return
         self._is_closed = True
         self.stopped = self.stopped or "closed"
-        self._loop.remove_reader(self._socket)
-        self._socket.close()
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        for source in self._transport.sockets:
+            self._loop.remove_reader(source)
+        self._transport.close()
         self._log.close()
 
     # What befalls it.
 
-    def _now(self) -> float:
-        return time.monotonic()
+    def _on_readable(self, source: socket.socket) -> None:
+        self._transport.drain(source, self._open)
+        batch, self._batch = self._batch, []
+        if batch and self.stopped is None:
+            self._perform(self.router.received_together(time.monotonic(), batch))
 
-    def _on_readable(self) -> None:
-        view = memoryview(self._buffer)
-        for _ in range(AT_MOST):
-            try:
-                size = self._socket.recv_into(self._buffer)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                self.refused["unreachable"] += 1  # the echo of something that we sent to nobody
-                continue
-            try:
-                sender, frame = self._opener.open(view[:size])
-            except Refused as reason:
-                self.refused[str(reason)] += 1
-                continue
-            if sender in self.cut_off:
-                self.refused["cut off"] += 1
-                continue
-            self._perform(self.router.received(self._now(), sender, frame))
+    def _open(self, packet: memoryview, source: Address) -> None:
+        try:
+            sender, kind, frame, is_met = self._opener.open(packet)
+        except Refused as reason:
+            self.refused[str(reason)] += 1
+            self._on_refused(reason, source)
+            return
+        if sender in self.cut_off:
+            self.refused["cut off"] += 1
+        elif kind in (Kind.TO_ALL, Kind.TO_ONE):
+            self._batch.append((sender, frame))
+        else:
+            self._on_courtesy(sender, kind, frame, is_met)
 
-    def _fire(self, layer: int, timer: Any, generation: int) -> None:
+    def _on_refused(self, reason: Refused, source: Address) -> None:
+        match reason:
+            case Unmet(name=name):
+                self._challenge(name)
+            case Impostor(name=name, uid=uid):
+                self.strangers[name] = f"a node with uid {uid.hex()} at {source[0]}:{source[1]}"
+                if self._is_due(uid):
+                    self._send_one(Kind.IMPOSTOR, uid, name, source)
+
+    def _on_courtesy(self, sender: ProcId, kind: int, frame: bytes, is_met: bool) -> None:
+        """What nodes say to each other before the router's frames count."""
+        if kind == Kind.CHALLENGE:
+            self._send_one(Kind.ANSWER, frame, sender, self._addresses[sender])
+            if not is_met:
+                self._challenge(sender)
+        elif kind == Kind.IMPOSTOR and frame == self._acquaintance.uid:
+            self._perform(self.router.halt(time.monotonic(), another_uses(self.me, sender)))
+
+    def _challenge(self, name: ProcId) -> None:
+        if name not in self.cut_off and self._is_due(name):
+            self._send_one(Kind.CHALLENGE, self._opener.challenge, name, self._addresses[name])
+
+    def _is_due(self, what: Hashable) -> bool:
+        now = time.monotonic()
+        is_due = now - self._courtesies.get(what, 0.0) >= COURTESY_S
+        if is_due:
+            self._courtesies[what] = now
+        return is_due
+
+    def _on_alarm(self, key: tuple[int, Hashable]) -> None:
+        del self._alarms[key]
+        due, generation = self._timers[key]
+        now = time.monotonic()
+        if now < due:
+            self._alarms[key] = self._loop.call_later(due - now, self._on_alarm, key)
+            return
+        del self._timers[key]
         if self.stopped is None:
-            self._perform(self.router.fire(self._now(), layer, timer, generation))
+            self._perform(self.router.fire(now, *key, generation))
 
     def _report(self, number: int, failure: DiskFailed | None) -> None:
         """From the disk's thread."""
@@ -133,20 +191,33 @@ class Node:
     def _forced(self, number: int, failure: DiskFailed | None) -> None:
         if self.stopped is not None:
             return
-        if failure is None:
-            self._perform(self.router.forced(self._now(), number))
-        else:
-            self._perform(self.router.disk_failed(self._now(), str(failure)))
+        if failure is not None:
+            self._perform(self.router.disk_failed(time.monotonic(), str(failure)))
+            return
+        self.traffic.forced_writes += 1
+        if self._sealer is None:
+            # The incarnation is durable before the first packet of a life.
+            self._sealer = Sealer(self._keyring, self.me, self.router.incarnation, self._acquaintance.uid)
+            for name in self.router.peers:
+                self._challenge(name)
+        self._perform(self.router.forced(time.monotonic(), number))
 
     # What it does.
 
     def _perform(self, orders: list[Order]) -> None:
+        leaving: list[Transmit] = []
         for order in orders:
+            if type(order) is Transmit:
+                if order.to:
+                    leaving.append(order)
+                continue
+            if leaving and type(order) is not Arm and type(order) is not Record:
+                # Nobody waits for what we do with a delivery; but others wait for the token.
+                self._send(leaving)
+                leaving = []
             match order:
-                case Transmit(to, frame):
-                    self._transmit(to, frame)
                 case Arm(layer, timer, generation, after):
-                    self._loop.call_later(after, self._fire, layer, timer, generation)
+                    self._arm((layer, timer), generation, after)
                 case Record(row):
                     self._trace(row)
                 case Tell(payload):
@@ -162,29 +233,49 @@ class Node:
                     return
                 case Ask(_, _, port, _):
                     raise NotImplementedError(f"nothing answers at the port {port!r} yet")
+        if leaving:
+            self._send(leaving)
 
-    def _transmit(self, to: tuple[ProcId, ...], frame: bytes) -> None:
-        if self._sealer is None:
-            # The incarnation is durable before the first packet of a life.
-            self._sealer = Sealer(self._keys, self._current_key, self.me, self.router.incarnation)
+    def _arm(self, key: tuple[int, Hashable], generation: int, after: float) -> None:
+        due = time.monotonic() + after
+        self._timers[key] = due, generation
+        alarm = self._alarms.get(key)
+        if alarm is not None and alarm.when() > due:
+            alarm.cancel()
+            alarm = None
+        if alarm is None:
+            self._alarms[key] = self._loop.call_later(after, self._on_alarm, key)
+
+    def _send(self, leaving: list[Transmit]) -> None:
+        """Runs of packets for the same receivers go down together."""
+        sealer = self._sealer
+        assert sealer is not None, "a life has begun"
         self._flush()
-        packet = self._sealer.seal(frame)
-        for name in to:
-            address = self._addresses.get(name)
-            if address is None or name in self.cut_off:
-                self.refused["to nobody"] += 1
-                continue
-            try:
-                self._socket.sendto(packet, address)
-            except OSError:
-                self.refused["not sent"] += 1  # a full buffer or an unreachable host: the network loses packets
+        packets: list[bytes] = []
+        to = leaving[0].to
+        for order in leaving:
+            if order.to != to:
+                self._hand_down(packets, to)
+                packets, to = [], order.to
+            packets.append(sealer.seal(order.frame) if len(to) > 1 else sealer.seal_for(to[0], order.frame))
+        self._hand_down(packets, to)
+
+    def _hand_down(self, packets: list[bytes], to: tuple[ProcId, ...]) -> None:
+        if self._link.multicast is not None and to == self.router.peers:
+            self._transport.multicast(packets)
+            return
+        addresses = [self._addresses[name] for name in to if name in self._addresses and name not in self.cut_off]
+        if len(addresses) < len(to):
+            self.refused["to nobody"] += len(packets) * (len(to) - len(addresses))
+        self._transport.send(packets, addresses)
+
+    def _send_one(self, kind: Kind, body: bytes, to: ProcId, at: Address) -> None:
+        if self._sealer is not None:
+            self._transport.send([self._sealer.seal_for(to, body, kind)], (at,))
 
 
-def _bound(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_DGRAM)
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
-    made.bind(address)
-    return made
+def another_uses(name: ProcId, teller: ProcId) -> str:
+    return (
+        f"{teller} knows another node by the name {name}: give this node a name of its own in [members],"
+        f" or, if it has lost its data directory, a new one"
+    )

@@ -26,7 +26,7 @@ from greenline.ring.evs import EVS
 from greenline.ring.flow import Flow
 from greenline.ring.form import Form
 from greenline.ring.gather import Gather
-from greenline.ring.messages import Ceiling
+from greenline.ring.messages import Ceiling, Regular
 from greenline.ring.moves import Cause, ToCommit, ToEVS, ToForm, ToGather
 from greenline.ring.operational import Operational
 from greenline.ring.pace import Pace
@@ -72,9 +72,12 @@ class RingCore:
     def handle(self, now: float, event: Event) -> list[Effect]:
         """Same events, same effects, always."""
         out: list[Effect] = []
-        if type(event) is Downcall and self._queue.queue_up(event.payload):
-            return out
         phase = self.phase
+        if type(event) is Received:
+            if type(phase) is Operational and type(event.message) is Regular and phase.keep(event.message, now):
+                return out
+        elif type(event) is Downcall and self._queue.queue_up(event.payload):
+            return out
         if isinstance(phase, Unborn):
             if not isinstance(event, Start):
                 raise Impossible(phase, event, "the first event of a life is its start")

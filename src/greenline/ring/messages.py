@@ -14,6 +14,8 @@ from greenline.kernel.identities import NAME, ConfId, ProcId
 from greenline.kernel.ports import Service
 
 Name = Annotated[ProcId, msgspec.Meta(pattern=NAME)]
+ShortName = Annotated[ProcId, msgspec.Meta(min_length=1, max_length=32)]
+"""A name as the hot path reads it: whose it is not is found out when it is looked up among the members."""
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -38,7 +40,7 @@ class Regular(Message, frozen=True):
     """A packet: whole messages of one sender and one service, or a part of a large one. It never changes."""
 
     conf_id: ConfId
-    sender: Name
+    sender: ShortName
     incarnation: Count
     seq: Count
     service: Service

@@ -24,6 +24,26 @@ class Operational:
 
     timers: ClassVar = (Timer.PROBE,)
 
+    def keep(self, packet: Regular, now: float) -> bool:
+        """The next packet, of which nothing follows yet: it is only kept. The path of nearly all."""
+        ring = self.processor.ring
+        seq = packet.seq
+        token = ring.last_token
+        if (
+            seq != ring.high_seq + 1
+            or seq != ring.my_aru + 1
+            or seq == ring.delivered + 1
+            or packet.conf_id != ring.conf_id
+            or packet.sender not in ring.incarnations
+            or packet.sender == ring.me
+            or not (ring.is_passed or token is None or seq <= token.seq)
+        ):
+            return False
+        ring.store[seq] = packet
+        ring.my_aru = ring.high_seq = seq
+        ring.heard_at = now
+        return True
+
     def handle(self, now: float, event: Event, out: list[Effect]) -> ToGather | ToForm | None:
         processor = self.processor
         match event:

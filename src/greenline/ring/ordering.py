@@ -293,7 +293,8 @@ def say_new(
 def next_packet(processor: Processor, ring: Ring, seq: int, out: list[Effect]) -> Regular:
     """The head of the queue gets its place."""
     parcel = processor.queue.next_parcel()
-    out += [Upcall(Sent(message)) for message in parcel.messages]
+    if parcel.messages:
+        out += [Upcall(Sent(message)) for message in parcel.messages]
     return Regular(
         ring.conf_id,
         ring.me,
@@ -320,12 +321,14 @@ def report_aru(me: ProcId, my_aru: int, aru: int, aru_id: ProcId | None, full: i
 
 def deliver(ring: Ring, out: list[Effect]) -> None:
     """In order: up to the first gap, or the first safe message of which we do not know that all have it."""
-    store = ring.store
-    while (packet := store.get(ring.delivered + 1)) is not None:
-        if packet.is_safe and packet.seq > ring.safe_line:
+    store, safe_line, unpack = ring.store, ring.safe_line, ring.unpacking.deliver
+    following = ring.delivered + 1
+    while (packet := store.get(following)) is not None:
+        if following > safe_line and packet.is_safe:
             break
-        ring.delivered += 1
-        ring.unpacking.deliver(packet, out)
+        ring.delivered = following
+        following += 1
+        unpack(packet, out)
     discard(ring)
 
 

@@ -133,7 +133,7 @@ class Queue:
         return Parcel(service, messages[0].number, 1, 1, messages, body)
 
     def _next_part(self, call: Multicast) -> Parcel:
-        size = self.settings.packet_bytes - FRAMING
+        size = self.settings.packet_bytes - FRAMING  # so that what is cut has two parts at least
         parts = -(-len(call.payload) // size)
         begin = self.parts_sent * size
         self.parts_sent += 1
@@ -144,8 +144,7 @@ class Queue:
             self.waiting_bytes -= len(call.payload)
             self.parts_sent = 0
             messages = (call.message,)
-        body = _ENCODER.encode([call.payload[begin : begin + size]])
-        return Parcel(call.service, call.message.number, part, parts, messages, body)
+        return Parcel(call.service, call.message.number, part, parts, messages, call.payload[begin : begin + size])
 
 
 @dataclass(slots=True)
@@ -157,21 +156,22 @@ class Unpacking:
     def deliver(self, packet: Regular, out: list[Effect]) -> None:
         """Every message that has its place with this packet."""
         sender, incarnation, seq, service = packet.sender, packet.incarnation, packet.seq, packet.service
-        try:
-            payloads = _DECODER.decode(packet.body)
-        except (msgspec.DecodeError, RecursionError):
-            # Everybody has the same bytes, so everybody passes over the same packet.
-            out.append(Ignored("a packet that cannot be opened"))
-            return
         if packet.parts > 1:
-            held = self.parts.setdefault(sender, [])
-            if packet.part == 1:
-                held.clear()
-            held += payloads
+            held = self.parts.get(sender)
+            if held is None or packet.part == 1:
+                held = self.parts[sender] = []
+            held.append(packet.body)
             if packet.part < packet.parts:
                 return
             del self.parts[sender]
             payloads = [b"".join(held)]
+        else:
+            try:
+                payloads = _DECODER.decode(packet.body)
+            except (msgspec.DecodeError, RecursionError):
+                # Everybody has the same bytes, so everybody passes over the same packet.
+                out.append(Ignored("a packet that cannot be opened"))
+                return
         first = packet.first
         if len(payloads) == 1:
             out.append(Upcall(Deliver(MessageId(sender, incarnation, first), service, payloads[0], seq, 0)))

@@ -1,0 +1,109 @@
+"""Three nodes of the spine, each in a process of its own, that can be killed, stopped and started again."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+NAMES = ("p", "q", "r")
+LOOPBACK = "127.0.0.1"
+
+
+class Cluster:
+    def __init__(
+        self,
+        place: Path,
+        *,
+        mtu: int | None = None,
+        delay: float = 0.0,
+        ring: dict[str, Any] | None = None,
+        trace: bool = False,
+        profile: str | None = None,
+    ) -> None:
+        self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
+        """Of the nodes, for each other."""
+        self.clients = {name: (LOOPBACK, port) for name, port in zip(NAMES, _free_ports(len(NAMES)), strict=True)}
+        """Where each serves clients."""
+        self._plan = {
+            "addresses": {name: (LOOPBACK, port) for name, port in self.ports.items()},
+            "clients": self.clients,
+            "place": str(place),
+            "mtu": mtu,
+            "delay": delay,
+            "ring": ring or {},
+            "trace": trace,
+            "key": secrets.token_hex(32),
+        }
+        self._profile = profile
+        self.processes = {name: self._started(name) for name in NAMES}
+        for name in NAMES:
+            self.wait_for(name, NAMES)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def wait_for(self, name: str, members: tuple[str, ...]) -> None:
+        """Until this node is in a configuration of exactly these."""
+        while json.loads(self._line(name)).get("members") != list(members):
+            pass
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.processes[name].send_signal(number)
+
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def restart(self, name: str) -> None:
+        self.processes[name] = self._started(name)
+
+    def begin_counting(self) -> None:
+        for name in NAMES:
+            self.signal(name, signal.SIGUSR1)
+
+    def end(self) -> dict[str, Any]:
+        """Stop them all. What do they tell of themselves?"""
+        return {name: self._ended(name) for name in NAMES}
+
+    def _ended(self, name: str) -> dict[str, Any]:
+        self.signal(name, signal.SIGTERM)
+        said: dict[str, Any] = {}
+        while "kept" not in said:
+            said = json.loads(self._line(name))
+        self.processes[name].wait(10)
+        return said
+
+    def _line(self, name: str) -> bytes:
+        out = self.processes[name].stdout
+        assert out is not None
+        line = out.readline()
+        assert line, f"{name} has ended"
+        return line
+
+    def _started(self, name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "benchmarks.spine.node", name, json.dumps(self._plan)]
+        profile = [self._profile] if self._profile and name == "p" else []
+        return subprocess.Popen(command + profile, stdout=subprocess.PIPE)
+
+
+def _free_ports(count: int) -> list[int]:
+    made = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
+    for each in made:
+        each.bind((LOOPBACK, 0))
+    ports = [each.getsockname()[1] for each in made]
+    for each in made:
+        each.close()
+    return ports

@@ -1,0 +1,125 @@
+"""`greenline status`, and `cut`, `heal`, `kill`, `restart` for local clusters."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from greenline.cli.local import PLACE, Local
+from greenline.cli.say import Misuse, Page, as_json, aside, line, out
+from greenline.kernel.identities import ProcId
+from greenline.node.calls import NoAnswer, call
+from greenline.node.config import FILE, BadConfig, address_of, load
+from greenline.node.status import Status
+from greenline.node.transport import Address
+
+Place = Annotated[Path, typer.Option("--dir", help="Where the cluster's files live.")]
+
+_TIMEOUT_S = 1.0
+_WIDE = 200
+"""Columns, where nobody's window says how many."""
+
+
+def status(
+    place: Place = PLACE,
+    at: Annotated[list[str] | None, typer.Option("--at", help="Ask at this admin port, HOST:PORT; repeatable.")] = None,
+    wants_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Who is up, in which configuration, how fast, and what is odd. A node that is down is no error."""
+    found = statuses(_given(at) if at else known(place))
+    if wants_json:
+        as_json({name: _plain(each) for name, each in found.items()})
+    else:
+        show(found)
+
+
+def cut(
+    sides: Annotated[str, typer.Argument(help='The sides, for example "p q | r".')],
+    place: Place = PLACE,
+) -> None:
+    """Cut the network between nodes of a local cluster: both sides go on, in configurations of their own."""
+    _tell_down(Local(place).cut(sides), "comes back with the whole network")
+    line(f"cut {sides}")
+
+
+def heal(place: Place = PLACE) -> None:
+    """End all cuts in a local cluster."""
+    Local(place).heal()
+    line("healed")
+
+
+def kill(name: Annotated[str, typer.Argument(help="Which node.")], place: Place = PLACE) -> None:
+    """Kill a node of a local cluster, with kill -9; the others go on without it."""
+    Local(place).kill(name)
+    line(f"{name}  killed")
+
+
+def restart(name: Annotated[str, typer.Argument(help="Which node.")], place: Place = PLACE) -> None:
+    """Start a node of a local cluster again, from what its disk has."""
+    line(f"{name}  up, in its life {Local(place).restart(name).incarnation}")
+
+
+def known(place: Path) -> dict[ProcId, Address]:
+    """The admin ports of all members, as any file in the directory knows them."""
+    path = place / FILE
+    if not path.exists():
+        path = next(iter(sorted(place.glob("*.toml"))), path)
+    try:
+        return load(path).admins
+    except BadConfig as mistake:
+        raise Misuse(f"{mistake}; or ask a node with --at HOST:PORT") from None
+
+
+def statuses(admins: dict[str, Address]) -> dict[str, Status | NoAnswer]:
+    """What each says, all asked at once."""
+
+    def ask(address: Address) -> Status | NoAnswer:
+        try:
+            return msgspec.json.decode(call(address, "GET", "/status", timeout=_TIMEOUT_S).body, type=Status)
+        except NoAnswer as silence:
+            return silence
+        except msgspec.DecodeError:
+            return NoAnswer("what answers there is no Greenline node of this version")
+
+    with ThreadPoolExecutor(max(1, len(admins))) as threads:
+        return dict(zip(admins, threads.map(ask, admins.values()), strict=True))
+
+
+def show(found: dict[str, Status | NoAnswer]) -> None:
+    """A table for people."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("node", "is", "life", "phase", "configuration", "delivered", "a second", "odd"):
+        table.add_column(title, justify="right" if title in ("life", "delivered", "a second") else "left")
+    for name, each in found.items():
+        if isinstance(each, NoAnswer):
+            table.add_row(name, "down", "", "", "", "", "", str(each))
+            continue
+        conf = "" if each.configuration is None else f"{each.configuration} {{{' '.join(each.in_configuration)}}}"
+        counts = (f"{each.delivered}", f"{each.delivered_rate:.1f}")
+        odd = "; ".join(each.oddities)
+        table.add_row(each.name, "up", str(each.incarnation), each.phase, conf, *counts, odd)
+    page = out if out.is_terminal else Page(width=_WIDE, highlight=False, emoji=False)
+    page.print(table, markup=False)
+
+
+def _given(at: list[str]) -> dict[str, Address]:
+    try:
+        return {text: address_of("--at", text) for text in at}
+    except ValueError as mistake:
+        raise Misuse(str(mistake)) from None
+
+
+def _plain(each: Status | NoAnswer) -> Any:
+    if isinstance(each, NoAnswer):
+        return {"up": False, "because": str(each)}
+    return {"up": True, "odd": each.oddities, **msgspec.to_builtins(each)}
+
+
+def _tell_down(down: list[ProcId], text: str) -> None:
+    for name in down:
+        aside(f"{name} is down; it {text}")

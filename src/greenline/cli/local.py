@@ -1,0 +1,300 @@
+"""A local cluster: a directory of nodes on this machine, each in a process of its own that nobody needs to watch.
+
+A node is found by its files: its configuration, its lock, its admin port. So every command can be given from any
+terminal, and what one has started another can stop.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from greenline.cli.say import Misuse
+from greenline.kernel.identities import ProcId
+from greenline.node import keyfile
+from greenline.node.calls import Answer, NoAnswer, call
+from greenline.node.config import FILE, BadConfig, Checked, load
+from greenline.node.envelope import credential
+from greenline.node.keyfile import BadKeyFile, Kept, new_key
+from greenline.node.lock import holder
+from greenline.node.sealing import Keyring
+from greenline.node.status import Status
+
+PLACE = Path("greenline-local")
+STARTS_WITHIN_S = 15.0
+GATHERS_WITHIN_S = 5.0
+STOPS_WITHIN_S = 5.0
+_PAUSE_S = 0.02
+
+
+class Local:
+    """The nodes whose files are in one directory."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        paths = sorted(place.glob("*.toml"))
+        if not paths:
+            raise Misuse(f"there is no cluster in {place}; start one with `greenline up --dir {place}`")
+        self.configs = {path.stem: _loaded(path) for path in paths}
+        self.names = tuple(self.configs)
+        self._children: dict[ProcId, int] = {}
+        """The processes that this one has started."""
+
+    # Processes.
+
+    def pid(self, name: ProcId) -> int | None:
+        return holder(self._config(name).data)
+
+    def log(self, name: ProcId) -> Path:
+        return self.place / f"{name}.log"
+
+    def start_all(self) -> list[Misuse]:
+        """Those that do not run yet; then what went wrong."""
+        with self._door():
+            for name in self.names:
+                if self.pid(name) is None:
+                    self._spawn(name)
+            return [failure for name in self.names if (failure := self._failure(name)) is not None]
+
+    def restart(self, name: ProcId) -> Status:
+        with self._door():
+            if self.pid(name) is not None:
+                raise Misuse(f"{name} runs already; kill it first")
+            self._spawn(name)
+            return self._wait_for(name)
+
+    @contextmanager
+    def _door(self) -> Iterator[None]:
+        """One at a time starts nodes here, or stops them: who stops all would not see one that is just starting."""
+        file = os.open(self.place / ".door", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+    def _spawn(self, name: ProcId) -> None:
+        """Start it, in a session of its own: it lives on when this terminal is closed."""
+        command = [sys.executable, "-m", "greenline.cli.main", "node", str(self._config(name).path)]
+        log = os.open(self.log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._children[name] = os.posix_spawn(
+                sys.executable,
+                command,
+                os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, nothing, 0),
+                    (os.POSIX_SPAWN_DUP2, log, 1),
+                    (os.POSIX_SPAWN_DUP2, log, 2),
+                ],
+                setsid=True,
+                setsigdef=[signal.SIGCHLD],
+            )
+        finally:
+            os.close(log)
+            os.close(nothing)
+
+    def _has_failed(self, name: ProcId) -> bool:
+        """It was started from here, and is gone."""
+        try:
+            return name in self._children and os.waitpid(self._children[name], os.WNOHANG) != (0, 0)
+        except ChildProcessError:
+            return True
+
+    def _failure(self, name: ProcId) -> Misuse | None:
+        try:
+            self._wait_for(name)
+        except Misuse as failure:
+            return failure
+        return None
+
+    def _wait_for(self, name: ProcId) -> Status:
+        """Until it answers; or what it said instead."""
+        _until(lambda: isinstance(self.status(name), Status) or self._has_failed(name), STARTS_WITHIN_S)
+        status = self.status(name)
+        if not isinstance(status, Status):
+            said = self.log(name).read_text(errors="replace").splitlines()[-1:] or ["nothing"]
+            raise Misuse(f"{name} has not started; the last that it said: {said[0]}; see {self.log(name)}")
+        return status
+
+    def wait_for_one_configuration(self) -> bool:
+        """Until all are in one, if they come to that soon: what is said then is told by all."""
+
+        def are_together() -> bool:
+            found = [self.status(name) for name in self.names]
+            return all(isinstance(each, Status) and each.in_configuration == self.names for each in found)
+
+        return _until(are_together, GATHERS_WITHIN_S)
+
+    def kill(self, name: ProcId) -> None:
+        """kill -9."""
+        pid = self.pid(name)
+        if pid is None:
+            raise Misuse(f"{name} is down already; `greenline restart {name}` starts it")
+        os.kill(pid, signal.SIGKILL)
+        _until(lambda: self.pid(name) is None, STOPS_WITHIN_S)
+
+    def stop_all(self) -> None:
+        """Whoever started them."""
+        with self._door():
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                for pid in self._processes():
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                if _until(lambda: not self._processes(), STOPS_WITHIN_S):
+                    return
+
+    def _processes(self) -> set[int]:
+        """Those that run, and those of ours that have not come to it yet."""
+        running = {self.pid(name) for name in self.names}
+        ours = {pid for name, pid in self._children.items() if not self._has_failed(name)}
+        return ours | {pid for pid in running if pid is not None}
+
+    # Requests.
+
+    def status(self, name: ProcId) -> Status | NoAnswer:
+        config = self._config(name)
+        assert config.admin is not None
+        try:
+            return msgspec.json.decode(call(config.admin, "GET", "/status", timeout=1.0).body, type=Status)
+        except NoAnswer as silence:
+            return silence
+        except msgspec.DecodeError:
+            return NoAnswer(f"somebody else answers at {name}'s admin port")
+
+    def say(self, name: ProcId, text: str) -> None:
+        self._post(name, "/say", {"text": text})
+
+    def cut(self, text: str) -> list[ProcId]:
+        """The network between the sides is cut; then who is down, and so was not told."""
+        sides = [set(side.split()) for side in text.split("|")]
+        if len(sides) < 2 or set().union(*sides) - set(self.names) or not all(sides):
+            raise Misuse(f"cannot cut {text!r}; write for example: {self.names[0]} | {' '.join(self.names[1:])}")
+        for one, side in enumerate(sides):
+            for other in sides[one + 1 :]:
+                if side & other:
+                    raise Misuse(f"cannot cut {text!r}: {sorted(side & other)[0]} is on both sides; write it once")
+        apart = {}
+        for name in self.names:
+            mine = next((side for side in sides if name in side), {name})
+            apart[name] = [other for other in self.names if other not in mine]
+        return self._everywhere("/cut", lambda name: {"names": apart[name]})
+
+    def heal(self) -> list[ProcId]:
+        return self._everywhere("/heal", lambda _: {})
+
+    def _everywhere(self, path: str, body: Callable[[ProcId], object]) -> list[ProcId]:
+        down = [name for name in self.names if self.pid(name) is None]
+        for name in self.names:
+            if name not in down:
+                self._post(name, path, body(name))
+        return down
+
+    def _post(self, name: ProcId, path: str, body: object) -> Answer:
+        config = self._config(name)
+        assert config.admin is not None
+        try:
+            answer = call(config.admin, "POST", path, msgspec.json.encode(body), credential=_credential(config))
+        except NoAnswer as silence:
+            raise Misuse(f"{name} is down: {silence}; `greenline restart {name}` starts it") from None
+        if not answer.is_good:
+            raise Misuse(f"{name}: {answer.error}")
+        return answer
+
+    def _config(self, name: ProcId) -> Checked:
+        if name not in self.configs:
+            raise Misuse(f"there is no {name!r} in {self.place}; there is {' '.join(self.names)}")
+        return self.configs[name]
+
+
+def make(place: Path, names: tuple[ProcId, ...]) -> Local:
+    """Keys and configurations; what is there already stays."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if (place / FILE).exists():
+            raise Misuse(f"{place} holds a node that `greenline init` or a token has made; choose another --dir")
+        there = sorted(path.stem for path in place.glob("*.toml"))
+        if there and there != sorted(names):
+            raise Misuse(
+                f"{place} holds a cluster of {' '.join(there)}; ask for {len(there)} nodes, or for another --dir"
+            )
+        if not there:
+            _write_files(place, names)
+    except OSError as error:
+        raise Misuse(f"cannot make the directory {place}: {error.strerror}; choose another --dir") from None
+    return Local(place)
+
+
+def _write_files(place: Path, names: tuple[ProcId, ...]) -> None:
+    key = new_key()
+    ports = _free_ports(2 * len(names))
+    members = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in zip(names, ports, strict=False))
+    admins = dict(zip(names, ports[len(names) :], strict=True))
+    table = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in admins.items())
+    for name in names:
+        # Each has a key file of its own, as on machines of their own: a rotation writes them one by one.
+        keyfile.write(place / f"{name}.key", Kept(Keyring({1: key}, 1)))
+        (place / f"{name}.toml").write_text(
+            f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "127.0.0.1:{admins[name]}"\n'
+            f'local = true\ntrace = "full"\n\n[members]\n{members}\n\n[admins]\n{table}\n'
+        )
+
+
+def _free_ports(count: int) -> list[int]:
+    """Free for datagrams and for HTTP alike."""
+    ports: list[int] = []
+    held: list[socket.socket] = []
+    while len(ports) < count:
+        stream, datagram = socket.socket(type=socket.SOCK_STREAM), socket.socket(type=socket.SOCK_DGRAM)
+        held += [stream, datagram]
+        stream.bind(("127.0.0.1", 0))
+        try:
+            datagram.bind(stream.getsockname())
+        except OSError:
+            continue
+        ports.append(stream.getsockname()[1])
+    for each in held:
+        each.close()
+    return ports
+
+
+def _loaded(path: Path) -> Checked:
+    try:
+        config = load(path)
+    except BadConfig as mistake:
+        raise Misuse(str(mistake)) from None
+    if config.admin is None or not config.is_local:
+        raise Misuse(
+            f"{path} is not of a local cluster: it has no admin port, or no local = true; choose another --dir"
+        )
+    return config
+
+
+def _credential(config: Checked) -> str | None:
+    """Of the key that seals now: a rotation may have changed the file since it was read."""
+    if config.key_file is None:
+        return None
+    try:
+        ring = keyfile.read(config.key_file).keyring
+    except BadKeyFile as mistake:
+        raise Misuse(str(mistake)) from None
+    return credential(ring.keys[ring.current])
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_PAUSE_S)
+    return True

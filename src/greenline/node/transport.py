@@ -1,0 +1,244 @@
+"""Transport: one node's datagrams. Sockets of our own, drained in batches; several packets in one call of the kernel.
+
+A packet is one datagram that the link carries without fragments. Where the kernel can, a run of packets of one length
+goes down in one call and comes up in one (segmentation offload): each is still a datagram with a seal of its own. By
+multicast one datagram reaches everybody.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+Address = tuple[str, int]
+
+AT_MOST = 64
+"""Datagrams that are taken in one go, before timers and the disk have their turn."""
+LARGEST_DATAGRAM = 65_507
+BUFFER_BYTES = 8 << 20
+MOST_SEGMENTS = 64
+"""The kernel takes no more in one call."""
+LARGEST_RUN = 60_000
+UDP_SEGMENT = 103
+UDP_GRO = 104
+_SEGMENT = struct.Struct("=H")
+_GRO = struct.Struct("=i")
+_ANCILLARY = socket.CMSG_SPACE(_GRO.size)
+IP_MTU = 14
+IPV6_MTU = 24
+UDP_HEADER = 8
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator may say of the network between the nodes."""
+
+    multicast: Address | None = None
+    """A group that reaches everybody with one datagram."""
+    interface: str | None = None
+    """Where the group is joined; None: where the kernel finds it."""
+    mtu: int | None = None
+    """The largest packet of the link, headers included; None: what the kernel says of the way to the others."""
+
+
+class Traffic(msgspec.Struct):
+    packets_in: int = 0
+    packets_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    forced_writes: int = 0
+
+
+def family_of(address: Address) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+
+def mtu(me: Address, others: Iterable[Address]) -> int:
+    """The largest packet, headers included, that the first hop to each of them takes."""
+    found = [_mtu_of_the_way(me, other) for other in others]
+    return min(found, default=LARGEST_DATAGRAM)
+
+
+def _mtu_of_the_way(me: Address, other: Address) -> int:
+    family = family_of(other)
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((me[0], 0))
+            probe.connect(other)
+        except OSError:
+            return 1500 if family is socket.AF_INET else 1280  # no way there yet: what every such link carries
+        if family is socket.AF_INET6:
+            return probe.getsockopt(socket.IPPROTO_IPV6, IPV6_MTU)
+        return probe.getsockopt(socket.IPPROTO_IP, IP_MTU)
+
+
+def room(mtu: int, family: socket.AddressFamily) -> int:
+    """What a datagram carries on such a link."""
+    ip_header = 40 if family is socket.AF_INET6 else 20
+    return min(mtu - ip_header - UDP_HEADER, LARGEST_DATAGRAM)
+
+
+class Transport:
+    """The sockets of one node: its own, and the group's where there is one."""
+
+    def __init__(self, me: Address, link: Link) -> None:
+        self.refused: Counter[str] = Counter()
+        """What the kernel did not take, or said of what we sent before."""
+        self.traffic = Traffic()
+        self._own = _bound(me)
+        self._group = link.multicast
+        self.sockets = [self._own]
+        try:
+            if link.multicast is not None:
+                self.sockets.append(_bound(link.multicast))
+                _join(self.sockets[-1], link.multicast, me, link.interface)
+                _send_through(self._own, me, link)
+        except OSError:
+            self.close()
+            raise
+        self._has_runs = _allow_runs(self.sockets)
+        self._buffer = bytearray(1 << 16)
+        self._view = memoryview(self._buffer)
+
+    def close(self) -> None:
+        for each in self.sockets:
+            each.close()
+
+    def drain(self, source: socket.socket, take: Callable[[memoryview, Address], None]) -> None:
+        """Hand over what has come, each datagram valid during its call only; then let others have a turn."""
+        traffic = self.traffic
+        for _ in range(AT_MOST):
+            try:
+                size, ancillary, _, sender = source.recvmsg_into([self._buffer], _ANCILLARY)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self.refused["unreachable"] += 1  # the echo of something that we sent to nobody
+                continue
+            traffic.bytes_in += size
+            each = _GRO.unpack(ancillary[0][2])[0] if ancillary else size
+            if each >= size:
+                traffic.packets_in += 1
+                take(self._view[:size], sender)
+                continue
+            for at in range(0, size, each):
+                traffic.packets_in += 1
+                take(self._view[at : min(at + each, size)], sender)
+
+    def send(self, packets: Sequence[bytes], to: Iterable[Address]) -> None:
+        """The same packets to each of these, in order."""
+        runs = _runs(packets) if self._has_runs and len(packets) > 1 else [[packet] for packet in packets]
+        for address in to:
+            for run in runs:
+                self._send_run(run, address)
+
+    def multicast(self, packets: Sequence[bytes]) -> None:
+        assert self._group is not None, "there is a group to send to"
+        self.send(packets, (self._group,))
+
+    def _send_run(self, run: list[bytes], to: Address) -> None:
+        traffic = self.traffic
+        try:
+            if len(run) == 1:
+                traffic.bytes_out += self._own.sendto(run[0], to)
+            else:
+                size = _SEGMENT.pack(len(run[0]))
+                traffic.bytes_out += self._own.sendmsg(run, ((socket.IPPROTO_UDP, UDP_SEGMENT, size),), 0, to)
+        except BlockingIOError:
+            self.refused["not sent"] += len(run)  # a full buffer: the network loses packets
+        except OSError:
+            if len(run) == 1:
+                self.refused["not sent"] += 1
+                return
+            for packet in run:  # a link that carries less than these, or knows no runs
+                self._send_run([packet], to)
+        else:
+            traffic.packets_out += len(run)
+
+
+def _runs(packets: Sequence[bytes]) -> list[list[bytes]]:
+    """Packets of one length, of which the last may be shorter: what the kernel takes in one call."""
+    runs: list[list[bytes]] = []
+    size = length = 0
+    for packet in packets:
+        run = runs[-1] if runs else None
+        fits = run is not None and len(run[-1]) == size >= len(packet) and len(run) < MOST_SEGMENTS
+        if run is not None and fits and length + len(packet) <= LARGEST_RUN:
+            run.append(packet)
+            length += len(packet)
+        else:
+            runs.append([packet])
+            size = length = len(packet)
+    return runs
+
+
+def _bound(address: Address) -> socket.socket:
+    made = socket.socket(family_of(address), socket.SOCK_DGRAM)
+    try:
+        made.setblocking(False)
+        _widen(made)
+        if ipaddress.ip_address(address[0]).is_multicast:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # several nodes of one machine are in the group
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def granted_buffer() -> int:
+    """How many bytes may wait in a socket here, as the kernel counts them: with what it keeps beside each packet."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        _widen(asked)
+        return asked.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+
+def _widen(made: socket.socket) -> None:
+    """As large a buffer as we may have; what was granted decides how much may be under way."""
+    for plain, forced in ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32)):
+        try:
+            made.setsockopt(socket.SOL_SOCKET, forced, BUFFER_BYTES)  # an administrator may exceed the system's limit
+        except PermissionError:
+            made.setsockopt(socket.SOL_SOCKET, plain, BUFFER_BYTES)
+
+
+def _join(made: socket.socket, group: Address, me: Address, interface: str | None) -> None:
+    if family_of(group) is socket.AF_INET6:
+        index = socket.if_nametoindex(interface) if interface else 0
+        joined = socket.inet_pton(socket.AF_INET6, group[0]) + struct.pack("=I", index)
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
+    else:
+        joined = socket.inet_aton(group[0]) + _ipv4_interface(me, interface)
+        made.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
+
+
+def _send_through(own: socket.socket, me: Address, link: Link) -> None:
+    """Where multicasts leave; they also reach the other nodes of this machine."""
+    if family_of(me) is socket.AF_INET6:
+        index = socket.if_nametoindex(link.interface) if link.interface else 0
+        own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+        own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
+    else:
+        any_group = bytes(4)
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, any_group + _ipv4_interface(me, link.interface))
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+
+
+def _ipv4_interface(me: Address, interface: str | None) -> bytes:
+    """An `ip_mreqn` without the group: our address, and the interface's index if one was named."""
+    index = socket.if_nametoindex(interface) if interface else 0
+    return socket.inet_aton(me[0]) + struct.pack("=I", index)
+
+
+def _allow_runs(sockets: list[socket.socket]) -> bool:
+    """Can this kernel take and give several packets at once?"""
+    try:
+        for each in sockets:
+            each.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+    except OSError:
+        return False
+    return True
