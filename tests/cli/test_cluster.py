@@ -25,6 +25,8 @@ from greenline.node.status import Status
 from tests.cli.command import Greenline
 from tests.node.places import free_ports, node_file
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 40.0
 
 

@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from greenline.kernel.ports import Deliver
 from greenline.node import keyfile
@@ -22,6 +23,8 @@ from greenline.node.service import Service
 from greenline.node.status import Status
 from tests.node.places import key_file, node_file
 from tests.node.services import Running, play, until
+
+pytestmark = pytest.mark.slow
 
 LOCAL = "local = true"
 

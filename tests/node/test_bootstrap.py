@@ -23,6 +23,8 @@ from greenline.node.transport import Address
 from tests.node.places import free_ports
 from tests.node.services import Running, play, until
 
+pytestmark = pytest.mark.slow
+
 
 def cluster(place: Path, names: str = "p q r") -> tuple[Token, dict[str, str]]:
     """Made in place/p, with an admin port of its own choice."""

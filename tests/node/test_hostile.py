@@ -16,6 +16,8 @@ from greenline.node.sealing import KEY_BYTES, Keyring
 from greenline.node.transport import Address, Link
 from tests.node.test_driver import RING_OF_KEYS, Machine, free_addresses, run, until
 
+pytestmark = pytest.mark.slow
+
 ALL_FRAMES = 0x0003
 IP_HEADER = 14 + 9
 OLD, NEW = b"k" * KEY_BYTES, b"n" * KEY_BYTES

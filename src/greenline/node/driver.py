@@ -29,6 +29,10 @@ from greenline.node.transport import Address, Link, Traffic, Transport
 COURTESY_S = 0.020
 """How often at most somebody is challenged, or told that it is an impostor."""
 
+EARLY_S = 0.005
+"""An alarm may come so much too early, and is then set for the rest: dearer than a new one to an idle node, which
+sleeps in between, and cheaper to a busy one."""
+
 
 class Node:
     """One process's cores on a real network. Make it in a running event loop."""
@@ -71,7 +75,7 @@ class Node:
         self._timers: dict[tuple[int, Hashable], tuple[float, int]] = {}
         """When each timer is due, and its generation."""
         self._alarms: dict[tuple[int, Hashable], asyncio.TimerHandle] = {}
-        """A timer that is set anew before its time costs no new alarm: the old one finds that it is early."""
+        """What will look at it. A timer is set anew with every token: only now and then that costs a new alarm."""
         self._courtesies: dict[Hashable, float] = {}
         self._batch: list[tuple[ProcId, bytes]] = []
         self._transport = Transport(addresses[me], self._link)
@@ -240,11 +244,11 @@ class Node:
         due = time.monotonic() + after
         self._timers[key] = due, generation
         alarm = self._alarms.get(key)
-        if alarm is not None and alarm.when() > due:
+        if alarm is not None:
+            if 0 <= due - alarm.when() <= EARLY_S:
+                return
             alarm.cancel()
-            alarm = None
-        if alarm is None:
-            self._alarms[key] = self._loop.call_later(after, self._on_alarm, key)
+        self._alarms[key] = self._loop.call_later(after, self._on_alarm, key)
 
     def _send(self, leaving: list[Transmit]) -> None:
         """Runs of packets for the same receivers go down together."""

@@ -110,6 +110,7 @@ def on_token(processor: Processor, token: RegularToken, now: float, out: list[Ef
     """Serve the token: repeat what is missed, say what is new, report, pass it on. Who has failed to receive?"""
     ring = processor.ring
     if not accept_token(ring, token, out):
+        pass_on_again(ring, token, out)
         return None
     begin_visit(processor, ring, token, now)
     if (laggard := failed_to_receive(processor, ring, token)) is not None:
@@ -244,8 +245,9 @@ def release(processor: Processor, ring: Ring, token: RegularToken, now: float, o
     ring.heard_at = now
     ring.resent = 0
     ring.is_passed = False
-    retransmit = processor.pace.token_retransmit(token.is_idle)
-    ring.loss_after = (processor.settings.retransmits + 1) * retransmit
+    is_held = token.is_idle and ring.representative != ring.me  # on its way back to us
+    retransmit = processor.pace.token_retransmit(is_held)
+    ring.loss_after = processor.pace.token_loss(is_held)
     out.append(Send(ring.successor, token))
     out.append(SetTimer(Timer.TOKEN_RETRANSMIT, retransmit))
     out.append(SetTimer(Timer.TOKEN_LOSS, ring.loss_after))
@@ -266,13 +268,26 @@ def is_token_lost(ring: Ring, now: float, out: list[Effect]) -> bool:
 
 def resend_token(processor: Processor, ring: Ring, out: list[Effect]) -> None:
     """A token that was lost once is no failure: send it again, a few times (not in the thesis)."""
-    token = ring.last_token
-    assert token is not None, "there was a token to wait for"
+    assert ring.last_token is not None, "there was a token to wait for"
     if ring.resent < processor.settings.retransmits:
         ring.resent += 1
-        out.append(Trace("repeat", detail="token"))
-        out.append(Send(ring.successor, msgspec.structs.replace(token, unclean=token.token_seq)))
-        out.append(SetTimer(Timer.TOKEN_RETRANSMIT, processor.pace.token_retransmit(token.is_idle)))
+        send_again(ring, ring.last_token, out)
+        out.append(SetTimer(Timer.TOKEN_RETRANSMIT, processor.pace.token_retransmit(is_held=False)))
+
+
+def pass_on_again(ring: Ring, token: RegularToken, out: list[Effect]) -> None:
+    """Somebody waits for a token that we have passed on: if nothing shows that it arrived, it may be lost after us."""
+    last = ring.last_token
+    if token.unclean != token.token_seq or last is None or last.token_seq != token.token_seq + 1:
+        return  # it was not sent again, or is not the one that we passed on last
+    if ring.is_alive and not ring.is_passed:
+        send_again(ring, last, out)
+
+
+def send_again(ring: Ring, token: RegularToken, out: list[Effect]) -> None:
+    """Nobody holds it on the way, although the ring may be idle: it is waited for."""
+    out.append(Trace("repeat", detail="token"))
+    out.append(Send(ring.successor, msgspec.structs.replace(token, unclean=token.token_seq, is_idle=False)))
 
 
 def say_new(

@@ -25,6 +25,8 @@ REMEMBERED_S = 30.0
 """Who was not heard for so long may be anywhere by now, and must not slow down those who are here."""
 LONGEST_ROTATION = 64
 """In longest round trips."""
+SLOWEST_CLOCK = 2
+"""No clock runs so many times slower than another."""
 FRESH_S = 1.0
 """Who was not heard for so long is not echoed: the echo is also the proof that we hear it now."""
 
@@ -128,8 +130,13 @@ class Pace:
     def idle_hold(self) -> float:
         return self.settings.idle_hold
 
-    def token_retransmit(self, is_idle: bool) -> float:
-        held = self.idle_hold if is_idle else 0.0
+    def token_loss(self, is_held: bool) -> float:
+        """As long as all the times take that it is sent again."""
+        return self.token_retransmit(is_held) + self.settings.retransmits * self.token_retransmit(is_held=False)
+
+    def token_retransmit(self, is_held: bool) -> float:
+        """`is_held`: the representative of an idle ring holds it before it comes back, by a clock that may be slow."""
+        held = SLOWEST_CLOCK * self.idle_hold if is_held else 0.0
         return max(self.settings.least_retransmit, 2 * self.rotation) + held
 
 

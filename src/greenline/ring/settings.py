@@ -74,7 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """No token is sent again sooner."""
     retransmits: int = 4
     """How often it is before it counts as lost."""
-    idle_hold: float = 0.050
+    idle_hold: float = 0.200
     """How long the representative of an idle ring holds the token."""
     probe: float = 0.200
     """How often the representative of a ring shows that it is there."""

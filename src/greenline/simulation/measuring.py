@@ -161,7 +161,7 @@ def _saturated(ring: Cluster, size: int, seconds: float, waiting: int) -> float:
 def reconfiguration() -> Iterator[Measure]:
     """Time to a new configuration of five, in the timeouts that it waits for."""
     ring = _ring(5, Settings())
-    loss = 5 * processor(ring, "q").pace.token_retransmit(is_idle=True)
+    loss = processor(ring, "q").pace.token_loss(is_held=True)
     yield Measure("an idle token counts as lost after", loss, "s")
     yield Measure(
         "crash of one of five: new configuration after", _until(ring, lambda: ring.crash("t"), 4) / loss, "x that"
