@@ -133,7 +133,7 @@ class Node:
         if batch and self.stopped is None:
             self._perform(self.router.received_together(time.monotonic(), batch))
 
-    def _open(self, packet: memoryview, source: Address) -> None:
+    def _open(self, packet: bytes, source: Address) -> None:
         try:
             sender, kind, frame, is_met = self._opener.open(packet)
         except Refused as reason:

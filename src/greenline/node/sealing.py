@@ -44,6 +44,8 @@ _WHOLE_WINDOW = (1 << WINDOW) - 1
 CHALLENGE_BYTES = 16
 _HEADER = struct.Struct(">BBBI8s8sQB")
 _COUNTER_AT = 23
+_BEFORE_COUNTER = bytes(4)
+"""A nonce has twelve bytes, and the counter eight."""
 _NO_KEY = 0
 """The number of no key: what is sealed with it is neither encrypted nor authenticated."""
 
@@ -160,7 +162,7 @@ class Sealer:
     def _encrypted(self, counter: bytes, frame: bytes, bound: bytes) -> bytes:
         if self._cipher is None:
             return frame
-        return self._cipher.encrypt(b"\x00\x00\x00\x00" + counter, frame, bound)
+        return self._cipher.encrypt(_BEFORE_COUNTER + counter, frame, bound)
 
 
 @dataclass(slots=True)
@@ -172,20 +174,25 @@ class _Sender:
     life: bytes
     ciphers: dict[int, AESGCM] = field(default_factory=dict)
     highest: int = 0
-    window: int = 0
-    """A bit for each counter behind the highest that was seen, the lowest bit for the highest itself."""
+    """What it said before it answered us counts as seen."""
+    unseen: int = 0
+    """A bit for each counter behind the highest that has not come: mostly none, so mostly nothing to shift."""
 
-    def begin(self, counter: int) -> None:
-        """What it said before it answered us counts as seen."""
-        self.highest, self.window = counter, _WHOLE_WINDOW
+    def check(self, counter: int) -> None:
+        behind = self.highest - counter
+        if behind >= 0 and not self.unseen >> behind & 1:
+            raise Refused("seen before")
 
     def note(self, counter: int) -> None:
-        behind = self.highest - counter
-        if behind < 0:
-            self.window = (self.window << -behind | 1) & _WHOLE_WINDOW if -behind < WINDOW else 1
+        ahead = counter - self.highest
+        if ahead == 1 and not self.unseen:
+            self.highest = counter
+        elif ahead > 0:
+            passed_over = (1 << min(ahead, WINDOW)) - 2
+            self.unseen = (self.unseen << min(ahead, WINDOW) | passed_over) & _WHOLE_WINDOW
             self.highest = counter
         else:
-            self.window |= 1 << behind
+            self.unseen &= ~(1 << -ahead)
 
 
 class Opener:
@@ -205,6 +212,8 @@ class Opener:
         self._me = me.encode()
         self._members = {name.encode(): name for name in members if name != me}
         self._senders: dict[bytes, _Sender] = {}
+        self._ways: dict[bytes, tuple[_Sender, AESGCM, int]] = {}
+        """For what everybody hears of those whom we know, by all that comes before the counter: nearly all packets."""
         self._met = met
         self._meet = meet
         self.rekey(keyring)
@@ -212,27 +221,43 @@ class Opener:
     def rekey(self, keyring: Keyring | None) -> None:
         """From now on these keys open; what was seen is not forgotten."""
         self._keys = None if keyring is None else dict(keyring.keys)
+        self._ways.clear()
         for sender in self._senders.values():
             sender.ciphers.clear()
 
-    def open(self, packet: bytes | memoryview) -> Opened:
+    def open(self, packet: bytes) -> Opened:
         """Who sent it, and what; or the reason why not."""
+        way = self._ways.get(packet[:_COUNTER_AT])
+        if way is None:
+            return self._open_slowly(packet)
+        sender, cipher, end = way
+        number = packet[_COUNTER_AT : _COUNTER_AT + 8]
+        counter = int.from_bytes(number, "big")
+        sender.check(counter)
+        try:
+            frame = cipher.decrypt(_BEFORE_COUNTER + number, packet[end:], packet[:end])
+        except (InvalidTag, ValueError):
+            raise Refused("not authentic") from None
+        sender.note(counter)
+        return Opened(sender.name, Kind.TO_ALL, frame)
+
+    def _open_slowly(self, packet: bytes) -> Opened:
         if len(packet) < _HEADER.size:
             raise Refused("too short")
         version, kind, number, incarnation, life, uid, counter, length = _HEADER.unpack_from(packet)
         if version != VERSION:
             raise Refused("another version")
         end = _HEADER.size + length
-        header = bytes(packet[:end])
+        header = packet[:end]
         label = header[_HEADER.size :]
         sender = self._senders.get(label)
         if sender is None or sender.life != life:
             return self._open_first(label, kind, number, Met(uid, incarnation), life, counter, packet[end:], header)
-        behind = sender.highest - counter
-        if behind >= 0 and (behind >= WINDOW or sender.window >> behind & 1):
-            raise Refused("seen before")
+        sender.check(counter)
         frame = self._decrypted(sender, number, counter, packet[end:], header)
         sender.note(counter)
+        if kind == Kind.TO_ALL and number in sender.ciphers:
+            self._ways[header[:_COUNTER_AT]] = sender, sender.ciphers[number], end
         return Opened(sender.name, kind, frame)
 
     def _open_first(
@@ -243,7 +268,7 @@ class Opener:
         claim: Met,
         life: bytes,
         counter: int,
-        sealed: bytes | memoryview,
+        sealed: bytes,
         header: bytes,
     ) -> Opened:
         """From a life that we have not met: nothing is believed of it but that it answers us."""
@@ -263,21 +288,20 @@ class Opener:
             return Opened(name, kind, frame, is_met=False)
         if kind != Kind.ANSWER or not hmac.compare_digest(frame, self.challenge):
             raise Unmet(name)
-        newcomer.begin(counter)
+        newcomer.highest = counter
         self._senders[label] = newcomer
+        self._ways.clear()
         if claim != known:
             self._meet(name, claim)
         return Opened(name, kind, frame)
 
-    def _decrypted(
-        self, sender: _Sender, number: int, counter: int, sealed: bytes | memoryview, header: bytes
-    ) -> bytes:
+    def _decrypted(self, sender: _Sender, number: int, counter: int, sealed: bytes, header: bytes) -> bytes:
         cipher = sender.ciphers.get(number)
         if cipher is None:
             if (number == _NO_KEY) != (self._keys is None):
                 raise Refused("not encrypted, but we are" if number == _NO_KEY else "encrypted, but we are not")
             if self._keys is None:
-                return bytes(sealed)
+                return sealed
             key = self._keys.get(number)
             if key is None:
                 raise Refused("an unknown key")
@@ -286,7 +310,7 @@ class Opener:
             raise Refused("too short")
         try:
             bound = header if header[1] == Kind.TO_ALL else header + self._me
-            frame = cipher.decrypt(b"\x00\x00\x00\x00" + counter.to_bytes(8, "big"), sealed, bound)
+            frame = cipher.decrypt(_BEFORE_COUNTER + counter.to_bytes(8, "big"), sealed, bound)
         except InvalidTag:
             raise Refused("not authentic") from None
         sender.ciphers[number] = cipher

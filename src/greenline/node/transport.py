@@ -108,8 +108,8 @@ class Transport:
         for each in self.sockets:
             each.close()
 
-    def drain(self, source: socket.socket, take: Callable[[memoryview, Address], None]) -> None:
-        """Hand over what has come, each datagram valid during its call only; then let others have a turn."""
+    def drain(self, source: socket.socket, take: Callable[[bytes, Address], None]) -> None:
+        """Hand over what has come, datagram by datagram; then let others have a turn."""
         traffic = self.traffic
         for _ in range(AT_MOST):
             try:
@@ -121,13 +121,14 @@ class Transport:
                 continue
             traffic.bytes_in += size
             each = _GRO.unpack(ancillary[0][2])[0] if ancillary else size
+            data = bytes(self._view[:size])
             if each >= size:
                 traffic.packets_in += 1
-                take(self._view[:size], sender)
+                take(data, sender)
                 continue
+            traffic.packets_in += -(-size // each)
             for at in range(0, size, each):
-                traffic.packets_in += 1
-                take(self._view[at : min(at + each, size)], sender)
+                take(data[at : at + each], sender)
 
     def send(self, packets: Sequence[bytes], to: Iterable[Address]) -> None:
         """The same packets to each of these, in order."""
