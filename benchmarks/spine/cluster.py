@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.lab.sites import Lab
+
 NAMES = ("p", "q", "r")
 LOOPBACK = "127.0.0.1"
 
@@ -25,13 +27,17 @@ class Cluster:
         ring: dict[str, Any] | None = None,
         trace: bool = False,
         profile: str | None = None,
+        lab: Lab | None = None,
     ) -> None:
+        """With a lab, each node is at its site; otherwise all are on loopback."""
+        self._lab = lab
+        hosts = {name: lab.addresses[name][0] if lab is not None else LOOPBACK for name in NAMES}
         self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
         """Of the nodes, for each other."""
-        self.clients = {name: (LOOPBACK, port) for name, port in zip(NAMES, _free_ports(len(NAMES)), strict=True)}
+        self.clients = {name: (hosts[name], port) for name, port in zip(NAMES, _free_ports(len(NAMES)), strict=True)}
         """Where each serves clients."""
         self._plan = {
-            "addresses": {name: (LOOPBACK, port) for name, port in self.ports.items()},
+            "addresses": {name: (hosts[name], port) for name, port in self.ports.items()},
             "clients": self.clients,
             "place": str(place),
             "mtu": mtu,
@@ -60,6 +66,14 @@ class Cluster:
         while json.loads(self._line(name)).get("members") != list(members):
             pass
 
+    def configurations(self, name: str) -> int:
+        """How many it has been in, since this was asked last or waited for."""
+        self.signal(name, signal.SIGUSR2)
+        found = 0
+        while "so_far" not in (said := json.loads(self._line(name))):
+            found += "members" in said
+        return found
+
     def signal(self, name: str, number: signal.Signals) -> None:
         self.processes[name].send_signal(number)
 
@@ -69,6 +83,14 @@ class Cluster:
 
     def restart(self, name: str) -> None:
         self.processes[name] = self._started(name)
+
+    def kept(self, name: str) -> int:
+        """How many messages this node has on disk, in order."""
+        self.signal(name, signal.SIGUSR2)
+        said: dict[str, int] = {}
+        while "so_far" not in said:
+            said = json.loads(self._line(name))
+        return said["so_far"]
 
     def begin_counting(self) -> None:
         for name in NAMES:
@@ -95,8 +117,10 @@ class Cluster:
 
     def _started(self, name: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "benchmarks.spine.node", name, json.dumps(self._plan)]
-        profile = [self._profile] if self._profile and name == "p" else []
-        return subprocess.Popen(command + profile, stdout=subprocess.PIPE)
+        command += [self._profile] if self._profile and name == "p" else []
+        if self._lab is not None:
+            command = self._lab.command(name, command)
+        return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 
 def _free_ports(count: int) -> list[int]:

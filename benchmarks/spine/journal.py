@@ -7,7 +7,7 @@ import msgspec
 from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Append, Barrier, Downcall, Effect, Upcall
 from greenline.kernel.events import Durable, Event, Start
-from greenline.kernel.identities import MessageId
+from greenline.kernel.identities import MessageId, ProcId
 from greenline.kernel.ports import Deliver, Multicast, RegularConf, Sent, Service, TransitionalConf
 
 
@@ -23,6 +23,12 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     message: MessageId
     bundle: bytes
     is_ours: bool
+
+
+class Among(msgspec.Struct, frozen=True, gc=False):
+    """To above: who is in the configuration now."""
+
+    members: tuple[ProcId, ...]
 
 
 class Body(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
@@ -62,9 +68,9 @@ class Journal:
                 return [Append(Body(message, bundle)), Barrier(self._ticket), call]
             case Start(me, incarnation):
                 self._me, self._incarnation = me, incarnation
-            case Upcall(RegularConf() | TransitionalConf() as conf):
-                return [Upcall(conf)]
-            case Durable() | Upcall(Sent()):
+            case Upcall(RegularConf(conf)):
+                return [Upcall(Among(conf.members))]
+            case Durable() | Upcall(Sent() | TransitionalConf()):
                 pass
             case _:
                 raise Impossible(self, event)

@@ -16,8 +16,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from benchmarks.spine.journal import Journal, Kept, Records, Submit
-from greenline.kernel.ports import RegularConf
+from benchmarks.spine.journal import Among, Journal, Kept, Records, Submit
 from greenline.kernel.router import Layer
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
@@ -73,9 +72,9 @@ class Hub:
                     for client, count in self._under_way.popleft():
                         client.answer(count)
                     asyncio.get_running_loop().call_soon(self.pump)
-            case RegularConf(conf):
+            case Among(members):
                 self.confs += 1
-                print(json.dumps({"members": conf.members}), flush=True)
+                print(json.dumps({"members": members}), flush=True)
 
 
 class Client(asyncio.Protocol):
@@ -151,6 +150,7 @@ async def serve(name: str, plan: dict[str, Any]) -> None:
         begun_used, begun_kept = _cpu_seconds(), hub.kept
 
     loop.add_signal_handler(signal.SIGUSR1, mark)
+    loop.add_signal_handler(signal.SIGUSR2, lambda: print(json.dumps({"so_far": hub.kept}), flush=True))
     await over.wait()
     said = {
         "kept": hub.kept - begun_kept,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -24,11 +25,15 @@ BUFFER_BYTES = 8 << 20
 MOST_SEGMENTS = 64
 """The kernel takes no more in one call."""
 LARGEST_RUN = 60_000
+STALE_S = 0.5
+"""Who was stopped for longer finds in its socket what was said meanwhile: old news, about who was there then."""
 UDP_SEGMENT = 103
 UDP_GRO = 104
+SO_TIMESTAMPNS = 35
 _SEGMENT = struct.Struct("=H")
 _GRO = struct.Struct("=i")
-_ANCILLARY = socket.CMSG_SPACE(_GRO.size)
+_TIMESTAMP = struct.Struct("=qq")
+_ANCILLARY = socket.CMSG_SPACE(_GRO.size) + socket.CMSG_SPACE(_TIMESTAMP.size)
 IP_MTU = 14
 IPV6_MTU = 24
 UDP_HEADER = 8
@@ -120,7 +125,15 @@ class Transport:
                 self.refused["unreachable"] += 1  # the echo of something that we sent to nobody
                 continue
             traffic.bytes_in += size
-            each = _GRO.unpack(ancillary[0][2])[0] if ancillary else size
+            each = size
+            for _, kind, value in ancillary:
+                if kind == UDP_GRO:
+                    each = _GRO.unpack(value)[0]
+                elif kind == SO_TIMESTAMPNS and _arrived(value) < time.time() - STALE_S:
+                    self.refused["stale"] += 1
+                    size = 0
+            if not size:
+                continue
             data = bytes(self._view[:size])
             if each >= size:
                 traffic.packets_in += 1
@@ -161,6 +174,12 @@ class Transport:
             traffic.packets_out += len(run)
 
 
+def _arrived(value: bytes) -> float:
+    """When the kernel had it, by the clock on the wall."""
+    seconds, nanoseconds = _TIMESTAMP.unpack(value)
+    return float(seconds + nanoseconds / 1e9)
+
+
 def _runs(packets: Sequence[bytes]) -> list[list[bytes]]:
     """Packets of one length, of which the last may be shorter: what the kernel takes in one call."""
     runs: list[list[bytes]] = []
@@ -181,6 +200,7 @@ def _bound(address: Address) -> socket.socket:
     made = socket.socket(family_of(address), socket.SOCK_DGRAM)
     try:
         made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         _widen(made)
         if ipaddress.ip_address(address[0]).is_multicast:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # several nodes of one machine are in the group
