@@ -28,7 +28,7 @@ from greenline.kernel.effects import (
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ConfId, Configuration, MessageId, TransId
-from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, Service, TransitionalConf
 from greenline.kernel.router import Layer, Router
 from greenline.kernel.scribe import Depth
@@ -44,6 +44,10 @@ class Idle:
 
 class Active:
     """Another phase."""
+
+
+class Late(msgspec.Struct, frozen=True, tag=True):
+    number: int
 
 
 class Puppet:
@@ -261,7 +265,9 @@ def test_a_timer_that_was_set_anew_or_cancelled_does_not_fire() -> None:
     core = Puppet()
     router, _ = running(core)
     does(core, SetTimer("tick", 0.5), SetTimer("tick", 0.9), SetTimer("tock", 0.1), CancelTimer("tock"))
-    first, second, tock = [order for order in poke(router) if isinstance(order, Arm)]
+    orders = without_rows(poke(router))
+    first, second, tock = [order for order in orders if isinstance(order, Arm)]
+    assert orders[-1] == Disarm(0, "tock")
     before = len(core.events)
     assert router.fire(1.5, 0, "tick", first.generation) == []
     assert router.fire(1.5, 0, "tock", tock.generation) == []
@@ -269,6 +275,20 @@ def test_a_timer_that_was_set_anew_or_cancelled_does_not_fire() -> None:
     router.fire(1.9, 0, "tick", second.generation)
     assert router.fire(1.9, 0, "tick", second.generation) == [], "it fired already"
     assert len(core.events) == before + 1
+
+
+def test_what_came_in_one_go_is_handed_over_in_order_but_for_what_its_core_wants_last() -> None:
+    core = Puppet()
+    layer = Layer("core", 1, core, Word | Late, Word, last=(Late,))
+    router = Router("p", ["p", "q", "r"], [layer])
+    router.boot(0.0, b"")
+    router.forced(0.1, 1)
+    frames = [layer.wire.encode(each) for each in (Word("a"), Late(1), Word("b"), Late(2), Word("c"))]
+    before = len(core.events)
+    router.received_together(1.0, [("q", frame) for frame in (*frames[:2], b"garbage", *frames[2:])])
+    said = [event.message for event in core.events[before:] if isinstance(event, Received)]
+    assert said == [Word("a"), Word("b"), Word("c"), Late(1), Late(2)]
+    assert sum(router.ignored.values()) == 1
 
 
 # Composition.

@@ -40,11 +40,12 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class Broadcast(msgspec.Struct, frozen=True, gc=False):
-    """To everybody named, or to every configured peer; never to ourselves."""
+    """To everybody named, or to every configured peer, but not to these; never to ourselves."""
 
     message: Any
     to: tuple[ProcId, ...] | None = None
     gate: int | None = None
+    but: tuple[ProcId, ...] = ()
 
 
 class SetTimer(msgspec.Struct, frozen=True, gc=False):

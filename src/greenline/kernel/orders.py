@@ -27,6 +27,13 @@ class Arm(msgspec.Struct, frozen=True, gc=False):
     after: float
 
 
+class Disarm(msgspec.Struct, frozen=True, gc=False):
+    """Nobody needs this timer any more: if it comes all the same, it is dropped, but an idle node should sleep."""
+
+    layer: int
+    timer: Hashable
+
+
 class Cut(msgspec.Struct, frozen=True, gc=False):
     """A crash tore the last record of the log: cut it off here, before anything is written."""
 
@@ -72,4 +79,4 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Order = Transmit | Arm | Cut | Write | Force | Ask | Tell | Record | Stop
+Order = Transmit | Arm | Disarm | Cut | Write | Force | Ask | Tell | Record | Stop

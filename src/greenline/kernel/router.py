@@ -36,7 +36,7 @@ from greenline.kernel.effects import (
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
-from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Multicast, RegularConf, TooLarge, TransitionalConf
 from greenline.kernel.scribe import Depth, Scribe
 
@@ -346,6 +346,8 @@ class Router:
     def _broadcast(self, position: int, effect: Broadcast) -> None:
         if effect.gate is None or not self._waits(position, effect):
             to = self.peers if effect.to is None else self._others(effect.to)
+            if effect.but:
+                to = tuple(name for name in to if name not in effect.but)
             self._orders.append(Transmit(to, self.layers[position].wire.encode(effect.message)))
 
     def _others(self, names: tuple[ProcId, ...]) -> tuple[ProcId, ...]:
@@ -361,7 +363,8 @@ class Router:
         self._orders.append(Arm(position, effect.timer, self._generation, effect.after))
 
     def _cancel_timer(self, position: int, effect: CancelTimer) -> None:
-        self.layers[position].generations.pop(effect.timer, None)
+        if self.layers[position].generations.pop(effect.timer, None) is not None:
+            self._orders.append(Disarm(position, effect.timer))
 
     def _append(self, position: int, effect: Append) -> None:
         self._orders.append(Write(self.layers[position].disk.encode(effect.record)))

@@ -7,6 +7,7 @@ nothing. Bad input is answered with what to do.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -197,10 +198,21 @@ class Server(uvicorn.Server):
                 log_level="critical",
                 access_log=False,
                 server_header=False,
+                date_header=False,
                 limit_concurrency=MOST_CONNECTIONS,
                 timeout_graceful_shutdown=_CLOSES_WITHIN_S,
             )
         )
+
+        self._over = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._over.set()
+
+    async def main_loop(self) -> None:
+        """uvicorn's own wakes ten times a second to see whether it is over: an idle node would do little else."""
+        await self._over.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
-from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
@@ -32,6 +32,9 @@ COURTESY_S = 0.020
 EARLY_S = 0.005
 """An alarm may come so much too early, and is then set for the rest: dearer than a new one to an idle node, which
 sleeps in between, and cheaper to a busy one."""
+
+_QUICK = (Arm, Disarm, Record)
+"""What is done before packets leave, so that more of them leave together."""
 
 
 class Node:
@@ -215,13 +218,15 @@ class Node:
                 if order.to:
                     leaving.append(order)
                 continue
-            if leaving and type(order) is not Arm and type(order) is not Record:
+            if leaving and type(order) not in _QUICK:
                 # Nobody waits for what we do with a delivery; but others wait for the token.
                 self._send(leaving)
                 leaving = []
             match order:
                 case Arm(layer, timer, generation, after):
                     self._arm((layer, timer), generation, after)
+                case Disarm(layer, timer):
+                    self._disarm((layer, timer))
                 case Record(row):
                     self._trace(row)
                 case Tell(payload):
@@ -249,6 +254,12 @@ class Node:
                 return
             alarm.cancel()
         self._alarms[key] = self._loop.call_later(after, self._on_alarm, key)
+
+    def _disarm(self, key: tuple[int, Hashable]) -> None:
+        alarm = self._alarms.pop(key, None)
+        if alarm is not None:
+            alarm.cancel()
+            del self._timers[key]
 
     def _send(self, leaving: list[Transmit]) -> None:
         """Runs of packets for the same receivers go down together."""

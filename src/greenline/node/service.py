@@ -13,7 +13,7 @@ from greenline.node.config import Checked
 from greenline.node.life import Life
 from greenline.node.logs import Logger
 
-LOOKS_EVERY_S = 0.2
+LOOKS_EVERY_S = 1.0
 
 
 class Service:
@@ -64,6 +64,6 @@ class Service:
             self._log.info("stopping")
         finally:
             if self._server is not None and serving is not None:
-                self._server.should_exit = True
+                self._server.stop()
                 await serving
             self.close()

@@ -69,7 +69,8 @@ def probe(processor: Processor, now: float, out: list[Effect]) -> None:
     """Show strangers that we are there, though we may have nothing to say (not in the thesis: idle rings never met)."""
     pace = processor.pace
     echoes = pace.echoes(now)
-    out.append(Broadcast(Probe(processor.incarnation, processor.my_counter, now, pace.measured, echoes)))
+    probe = Probe(processor.incarnation, processor.my_counter, now, pace.measured, echoes)
+    out.append(Broadcast(probe, but=processor.ring.order))
 
 
 def hear(processor: Processor, sender: ProcId, message: AttemptJoin | Probe, now: float) -> None:

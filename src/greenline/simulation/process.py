@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crc32c import crc32c
 
 from greenline.kernel.identities import MessageId, ProcId
-from greenline.kernel.orders import Arm, Ask, Cut, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, Service
 from greenline.kernel.router import Router, Running
 from greenline.simulation.disk import Disk, DiskError
@@ -212,6 +212,8 @@ class Process:
             if kind is Record:
                 world.add_row(order.row)  # type: ignore[union-attr]
                 continue
+            if kind is Disarm:
+                continue  # the router drops it: a simulated node sleeps for nothing
             if self.fuses and kind is not Stop and self._has_burnt_out():
                 return  # a node that has halted is dead already
             if not _PERFORM[kind](self, order):
