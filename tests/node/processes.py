@@ -109,11 +109,13 @@ def until(processes: Iterable[Process], line: str, patience: float = PATIENCE_S)
 
 
 @contextmanager
-def cluster(place: Path, names: str, lab: Lab | None = None, more: str = "") -> Iterator[dict[ProcId, Process]]:
-    """Nodes on loopback, or each at its site of the lab; all of them in one configuration before anything happens."""
+def cluster(
+    place: Path, names: str, lab: Lab | None = None, more: str = "", family: int = 0
+) -> Iterator[dict[ProcId, Process]]:
+    """Nodes on loopback, or each at its site of the lab, by IPv4 or IPv6; all in one configuration to begin with."""
     addresses = free_addresses(names)
     if lab is not None:
-        addresses = {name: (lab.addresses[name][0], PORT) for name in names.split()}
+        addresses = {name: (lab.addresses[name][family], PORT) for name in names.split()}
     write_files(place, addresses, more)
     at = lab.command if lab is not None else _here
     nodes = {name: Process(name, place, at) for name in addresses}
@@ -131,7 +133,8 @@ def _here(_: ProcId, command: list[str]) -> list[str]:
 
 def write_files(place: Path, addresses: dict[ProcId, Address], more: str = "") -> None:
     key_file(place)
-    members = "\n".join(f'{name} = "{host}:{port}"' for name, (host, port) in addresses.items())
+    hosts = {name: f"[{host}]" if ":" in host else host for name, (host, _) in addresses.items()}
+    members = "\n".join(f'{name} = "{hosts[name]}:{port}"' for name, (_, port) in addresses.items())
     for name in addresses:
         text = f'name = "{name}"\ndata = "data-{name}"\nkey = "cluster.key"\n[members]\n{members}\n{more}'
         (place / f"{name}.toml").write_text(text)
@@ -151,7 +154,7 @@ def collected(place: Path, nodes: dict[ProcId, Process]) -> list[Row]:
         if not life:
             continue  # killed before its first packet: nobody has heard of it
         last = life[-1]
-        if (last.process, last.incarnation) in killed:
+        if (last.process, last.incarnation) in killed and last.kind != evidence.CRASH:
             confs = [row.conf for row in life if row.kind in (evidence.REGULAR, evidence.TRANSITIONAL)]
             conf = confs[-1] if confs else None
             life.append(Row(last.process, last.incarnation, len(life), last.time, evidence.CRASH, conf=conf))

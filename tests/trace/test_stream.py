@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from greenline.kernel import evidence
 from greenline.kernel.codec import seal
 from greenline.kernel.evidence import Row
 from greenline.trace import schema, stream
-from greenline.trace.stream import NotATrace, TraceReader, TraceWriter
+from greenline.trace.stream import NotATrace, TraceReader, TraceWriter, note_crash
 from greenline.trace.tables import load, to_parquet, trace_files
 from tests.trace.rows import history
 
@@ -247,3 +248,15 @@ def test_a_number_too_large_for_a_trace_is_refused_in_words(tmp_path: Path) -> N
         writer.add(Row("p", 2**63, 0, 0.0, "start"))
     with pytest.raises(NotATrace, match="a number that no trace has"):
         load(path)
+
+
+def test_the_end_of_a_life_is_noticed_once_also_behind_half_a_block(tmp_path: Path) -> None:
+    path = tmp_path / "p-1.trace"
+    told = Row("p", 1, 0, 0.5, evidence.REGULAR, conf="p.1", members="p")
+    with TraceWriter(path, "cluster") as writer:
+        writer.add(told)
+    path.write_bytes(path.read_bytes() + b"half a block"[:9])
+    note_crash(path)
+    note_crash(path)
+    rows = [row for block in TraceReader(path) for row in block.rows]
+    assert rows == [told, Row("p", 1, 1, 0.5, evidence.CRASH, conf="p.1")]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from greenline.kernel.evidence import Row
 from greenline.node.config import Checked, Tracing
 from greenline.node.logs import Logger
-from greenline.trace.stream import SUFFIX, TraceWriter
+from greenline.trace.stream import SUFFIX, NotATrace, TraceWriter, note_crash
 
 
 class Traces:
@@ -21,8 +23,8 @@ class Traces:
         try:
             if self._writer is None:
                 # The first row of a life: only now is its number known, and durable.
-                path = self._config.data / f"{self._config.name}-{row.incarnation}{SUFFIX}"
-                self._writer = TraceWriter(path, "cluster")
+                self._note_crash(row.incarnation - 1)
+                self._writer = TraceWriter(self._path(row.incarnation), "cluster")
             self._writer.add(row)
         except OSError as error:
             self._give_up(error)
@@ -42,6 +44,18 @@ class Traces:
                 writer.close()
         except OSError as error:
             self._give_up(error)
+
+    def _path(self, incarnation: int) -> Path:
+        return self._config.data / f"{self._config.name}-{incarnation}{SUFFIX}"
+
+    def _note_crash(self, incarnation: int) -> None:
+        """The life before this one has ended, however it did: its trace says so, or it could not be judged."""
+        path = self._path(incarnation)
+        try:
+            if path.exists():
+                note_crash(path)
+        except NotATrace as error:
+            self._log.warning("the trace of the last life cannot be read", because=str(error))
 
     def _give_up(self, error: OSError) -> None:
         self._is_on, self._writer = False, None

@@ -102,7 +102,18 @@ class Commit:
             if name != self.processor.me:
                 count_in(self.reps, name, incarnation)
         self.failed |= self.reps.keys() & join.failed
+        self.excuse_followers()
         return before != (self.reps, self.failed)
+
+    def excuse_followers(self) -> None:
+        """Whom we represent will not answer for itself: it counts as failed among the representatives, and follows us.
+
+        Somebody may take it for one: a processor that was stopped hears what was said long ago (not in the thesis).
+        """
+        processor = self.processor
+        lives = processor.ring.incarnations
+        followers = {name for name in processor.represents if self.reps.get(name) == lives[name]}
+        self.failed |= followers - {processor.me}
 
     def _on_attempt_join(
         self, message: AttemptJoin, sender: ProcId, now: float, out: list[Effect]
@@ -125,7 +136,7 @@ class Commit:
         if not self.is_agreed_form(token) or not form.is_my_turn(self.processor, token):
             out.append(Ignored("a Form token that I have not agreed to"))
             return None
-        return form.agree(self.processor, token, left_out=self.failed)
+        return form.agree(self.processor, token)
 
     def is_agreed_form(self, token: FormToken) -> bool:
         return token.join_list == tuple((name, self.reps[name]) for name in self.needed)
@@ -143,7 +154,7 @@ class Commit:
         counter = 1 + max(processor.my_counter, *(self.joins[name].counter for name in needed[1:]))
         join_list = tuple((name, self.reps[name]) for name in needed)
         empty = FormToken(ConfId(counter, processor.me), 1, join_list, (), 0, ())
-        return form.agree(processor, empty, left_out=self.failed)
+        return form.agree(processor, empty)
 
     def _agrees(self, name: ProcId) -> bool:
         if name == self.processor.me:
@@ -203,5 +214,6 @@ def enter(processor: Processor, move: ToCommit, out: list[Effect]) -> Commit:
     for name, join in move.joins.items():
         if name not in commit.failed:
             commit.adopt(name, join)
+    commit.excuse_followers()
     commit.renew(out)
     return commit

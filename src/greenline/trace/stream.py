@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from greenline.kernel import evidence
 from greenline.kernel.codec import Codec, CodecError, Frame, Log, UnknownVersion
 from greenline.kernel.evidence import Row
 from greenline.trace.schema import VERSION
@@ -106,6 +107,8 @@ class TraceReader:
         self.path = path
         self.cut_off: CodecError | None = None
         """What is wrong with the last block, if its writer was killed in the middle of it; known after reading."""
+        self.end = 0
+        """Where the whole blocks end; known after reading."""
 
     def __iter__(self) -> Iterator[Block]:
         data = self.path.read_bytes()
@@ -123,6 +126,7 @@ class TraceReader:
         except CodecError as error:
             raise NotATrace(f"{self.path} is damaged: {error}") from None
         self.cut_off = log.torn
+        self.end = log.end
 
     def _check(self, head: Frame | None, log: Log) -> None:
         if head is None:
@@ -137,3 +141,22 @@ class TraceReader:
                 f"{self.path} has schema version {found.schema_version}; this Greenline reads version {VERSION}. "
                 "Read it with the Greenline that wrote it."
             )
+
+
+def note_crash(path: Path) -> None:
+    """Whoever begins the next life notices that this one has ended, and writes so, unless somebody has."""
+    reader = TraceReader(path)
+    last: Row | None = None
+    conf, run = None, ""
+    for block in reader:
+        run = block.run
+        for last in block.rows:
+            if last.kind in (evidence.REGULAR, evidence.TRANSITIONAL):
+                conf = last.conf
+    if last is None or last.kind in (evidence.HALT, evidence.CRASH):
+        return
+    row = Row(last.process, last.incarnation, last.local_index + 1, last.time, evidence.CRASH, conf=conf)
+    with path.open("r+b") as file:
+        file.truncate(reader.end)  # half a block may follow
+        file.seek(reader.end)
+        file.write(_BLOCKS.encode(Block(run, [row])))

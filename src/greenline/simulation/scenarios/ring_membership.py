@@ -336,6 +336,17 @@ def ring_44(stage: Stage) -> None:
     assert not in_transition(ring)
 
 
+def ring_45(stage: Stage) -> None:
+    """Who was stopped hears old news: that a companion is a representative. It is none any more, and stays."""
+    for length in (0.2, 0.4, 0.8, 3.0):
+        ring = stage.ring("p q r").settle()
+        ring["q"].multicast("go round", SAFE)
+        ring.pause("r").wait(length)
+        ring.resume("r").settle()
+        for name in "pq":
+            assert configurations(ring, name)[-3:] == ["{p q r}", "{p q}", "{p q r}"], "they never parted"
+
+
 SCENARIOS = catalogue(
     ring_09,
     ring_10,
@@ -361,4 +372,5 @@ SCENARIOS = catalogue(
     ring_42,
     ring_43,
     ring_44,
+    ring_45,
 )
