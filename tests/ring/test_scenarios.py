@@ -28,7 +28,7 @@ def test_the_scenario_ends_as_its_claim_says(scenario: Scenario) -> None:
 
 
 def test_the_catalogue_is_complete() -> None:
-    """RING-40 has a test file of its own: it is some hundred scenarios. RING-45 is not in the notes: a real run found it."""
+    """RING-40 has a test file of its own: it is some hundred scenarios. RING-45 came from a real run."""
     wanted = {f"RING-{n:02}" for n in range(1, 46) if n != 40} | {f"EVS-{n:02}" for n in range(23)}
     wanted |= {f"PACK-{n:02}" for n in range(1, 7)}
     assert set(SCENARIOS) == wanted
