@@ -27,3 +27,9 @@ def test_another_ones_page_and_a_damaged_one_are_refused(tmp_path: Path) -> None
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(Damaged, match="bring it back from a copy"):
         Acquaintance(path, "p")
+
+
+def test_a_page_that_is_gone_while_the_log_is_there_is_not_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    with pytest.raises(Damaged, match="is gone, though there is a log beside it"):
+        Acquaintance(tmp_path / "acquaintance", "p")

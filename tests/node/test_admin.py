@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import resource
@@ -19,7 +18,6 @@ from greenline.node.config import LogFormat, load
 from greenline.node.envelope import credential
 from greenline.node.logs import Logger
 from greenline.node.rotation import Rotation, Step, sealed
-from greenline.node.service import Service
 from greenline.node.status import Status
 from tests.node.places import key_file, node_file
 from tests.node.services import Running, play, until
@@ -162,11 +160,6 @@ def test_a_recorded_step_of_a_rotation_is_refused_and_the_file_follows_each_step
 
 def test_a_node_whose_disk_fails_says_so_and_begins_again_when_it_is_well(tmp_path: Path) -> None:
     path = node_file(tmp_path, members="p")
-
-    async def make_its_files() -> None:
-        Service(load(path)).close()
-
-    asyncio.run(make_its_files())
 
     async def story(p: Running) -> None:
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -12,6 +12,7 @@ import pytest
 
 from greenline.kernel.codec import seal
 from greenline.kernel.scribe import Depth
+from greenline.node.acquaintance import Acquaintance
 from greenline.node.config import BadConfig, Tracing, load, usual_admin, written
 from greenline.node.log import Log
 from greenline.node.service import Service
@@ -156,6 +157,8 @@ def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_log_of_something_else_is_one_clear_line(tmp_path: Path) -> None:
     path = node_file(tmp_path)
+    (tmp_path / "data-p").mkdir()
+    Acquaintance(tmp_path / "data-p" / "acquaintance", "p")
     log = Log(tmp_path / "data-p" / "log")
     log.contents()
     log.write(seal(9, b"of no core that a node has"))

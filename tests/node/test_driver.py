@@ -166,3 +166,36 @@ def test_a_node_that_stops_is_left_and_joins_again_from_its_log(tmp_path: Path) 
         assert machines["r"].node.router.incarnation == 2
 
     run(tmp_path, story)
+
+
+def test_a_call_from_within_a_delivery_waits_behind_what_was_ordered_before_it(tmp_path: Path) -> None:
+    async def story(machines: dict[ProcId, Machine]) -> None:
+        machine = machines["p"]
+        told = machine.node._tell
+
+        def tell(payload: Any) -> None:
+            told(payload)
+            if isinstance(payload, Deliver) and payload.payload == b"1":
+                machine.multicast("answer to 1")
+
+        machine.node._tell = tell
+        for text in "123":
+            machine.multicast(text)
+        await until(lambda: all(len(each.delivered) == 4 for each in machines.values()))
+        assert {tuple(each.delivered) for each in machines.values()} == {("1", "2", "3", "answer to 1")}
+
+    run(tmp_path, story)
+
+
+def test_an_application_that_fails_stops_its_node_with_a_reason(tmp_path: Path) -> None:
+    async def story(machines: dict[ProcId, Machine]) -> None:
+        def fail(_: Any) -> None:
+            raise ValueError("no more")
+
+        machines["r"].node._tell = fail
+        machines["p"].multicast("x")
+        await until(lambda: machines["r"].node.stopped is not None)
+        assert machines["r"].node.stopped == "what was ordered could not be done: ValueError: no more"
+        await until(lambda: machines["p"].members == ("p", "q"))
+
+    run(tmp_path, story)

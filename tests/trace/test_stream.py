@@ -122,7 +122,7 @@ def test_another_schema_version_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     ("contents", "said"),
     [
         (b"PAR1 or anything else", "is not a trace"),
-        (b"\x67\x09" + b"x" * 40, "written by another version"),
+        (b"\x67\x09\x01\x00\x00\x00\x01" + b"\xc1\x8a" + b"x" * 40, "written by another version"),
         (seal(2, b""), "it has no head"),
         (seal(1, b"\xc1"), "is damaged"),
         (seal(1, b"\x92\xa5other\x01"), "is not a trace but 'other'"),

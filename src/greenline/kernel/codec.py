@@ -76,10 +76,10 @@ def unseal(data: bytes | memoryview, at: int = 0) -> Frame:
     magic, version, channel, length, header_check, checksum = _HEADER.unpack_from(data, at)
     if magic != MAGIC:
         raise Garbled(f"begins with byte {magic:#04x}, so it is no frame of Greenline")
-    if version != VERSION:
-        raise UnknownVersion(f"frame version {version}, but this Greenline reads version {VERSION}")
     if crc32c(data[at : at + _PREFIX.size]) & 0xFFFF != header_check:
         raise Garbled("the header's checksum does not fit")
+    if version != VERSION:
+        raise UnknownVersion(f"frame version {version}, but this Greenline reads version {VERSION}")
     body_at = at + HEADER_SIZE
     end = body_at + length
     if end > len(data):

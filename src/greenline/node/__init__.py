@@ -1,8 +1,8 @@
 """The node: the drivers that run a stack of cores on a real machine. A driver decides nothing.
 
 `driver` carries out the router's orders on an event loop: `transport` has the datagrams, `sealing` encrypts and
-authenticates each, `acquaintance` knows who is who, `log` keeps what must survive, `fitting` suits the Ring to the link.
+authenticates each, `acquaintance` knows who is who, `log` keeps what must survive, `fitting` suits the Ring to a link.
 
 Around it: `config` and `keyfile` read what an operator wrote, `bootstrap` and `invitation` make a cluster of machines,
-`rotation` changes its key, `life` assembles a node and looks after it, `admin` tells the world, `service` runs all that.
+`rotation` changes its key, `life` assembles a node and looks after it, `admin` tells the world, `service` runs it all.
 """

@@ -14,7 +14,11 @@ from pathlib import Path
 import msgspec
 
 from greenline.kernel.identities import ProcId
+from greenline.node.log import force_directory
 from greenline.node.sealing import UID_BYTES, Met
+
+LOG = "log"
+"""The log's directory, where a node keeps both."""
 
 
 class Damaged(Exception):
@@ -35,8 +39,10 @@ class Acquaintance:
         if path.exists():
             self._page = self._read(me)
         else:
+            if (path.parent / LOG).exists():
+                raise Damaged(f"{path} is gone, though there is a log beside it; bring it back from a copy")
             self._page = _Page(me, secrets.token_bytes(UID_BYTES), {})
-            self._write()
+            self._write(self._page)
 
     @property
     def uid(self) -> bytes:
@@ -47,8 +53,9 @@ class Acquaintance:
         return self._page.met
 
     def meet(self, name: ProcId, met: Met) -> None:
+        """Remembered from here on, or an `OSError` and nothing has changed."""
+        self._write(_Page(self._page.name, self._page.uid, self._page.met | {name: met}))
         self._page.met[name] = met
-        self._write()
 
     def _read(self, me: ProcId) -> _Page:
         try:
@@ -61,10 +68,11 @@ class Acquaintance:
             )
         return page
 
-    def _write(self) -> None:
+    def _write(self, page: _Page) -> None:
         beside = self._path.with_suffix(".new")
         with beside.open("wb") as file:
-            file.write(msgspec.json.encode(self._page))
+            file.write(msgspec.json.encode(page))
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self._path)
+        force_directory(self._path.parent)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,7 +23,7 @@ from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
 from greenline.node.log import DiskFailed, Log
-from greenline.node.sealing import Impostor, Keyring, Kind, Opener, Refused, Sealer, Unmet
+from greenline.node.sealing import Impostor, Keyring, Kind, Met, Opener, Refused, Sealer, Unmet
 from greenline.node.transport import Address, Link, Traffic, Transport
 
 COURTESY_S = 0.020
@@ -72,7 +72,7 @@ class Node:
         self._flush = flush
         """Called before a packet leaves: what others may come to rely on is in the trace of a node that is killed."""
         self._loop = asyncio.get_running_loop()
-        self._opener = Opener(keyring, me, frozenset(addresses), acquaintance.met, acquaintance.meet)
+        self._opener = Opener(keyring, me, frozenset(addresses), acquaintance.met, self._meet)
         self._sealer: Sealer | None = None
         self._is_closed = False
         self._timers: dict[tuple[int, Hashable], tuple[float, int]] = {}
@@ -81,6 +81,8 @@ class Node:
         """What will look at it. A timer is set anew with every token: only now and then that costs a new alarm."""
         self._courtesies: dict[Hashable, float] = {}
         self._batch: list[tuple[ProcId, bytes]] = []
+        self._orders: deque[Order] = deque()
+        self._is_performing = False
         self._transport = Transport(addresses[me], self._link)
         for source in self._transport.sockets:
             self._loop.add_reader(source, self._on_readable, source)
@@ -93,7 +95,7 @@ class Node:
 
     @property
     def is_running(self) -> bool:
-        return isinstance(self.router.life, Running)
+        return isinstance(self.router.life, Running) and not self._is_closed
 
     @property
     def refused(self) -> Counter[str]:
@@ -105,7 +107,9 @@ class Node:
         return self._transport.traffic
 
     def ask(self, payload: Any) -> None:
-        """The application calls down to the topmost core."""
+        """The application calls down to the topmost core; also while it is being told something."""
+        if not self.is_running:
+            raise RuntimeError(f"{self.me} is not running, so it takes no calls; wait until it has started")
         self._perform(self.router.ask(time.monotonic(), payload))
 
     def rekey(self, keyring: Keyring) -> None:
@@ -137,6 +141,8 @@ class Node:
             self._perform(self.router.received_together(time.monotonic(), batch))
 
     def _open(self, packet: bytes, source: Address) -> None:
+        if self.stopped is not None:
+            return
         try:
             sender, kind, frame, is_met = self._opener.open(packet)
         except Refused as reason:
@@ -159,17 +165,24 @@ class Node:
                 if self._is_due(uid):
                     self._send_one(Kind.IMPOSTOR, uid, name, source)
 
+    def _meet(self, name: ProcId, met: Met) -> None:
+        try:
+            self._acquaintance.meet(name, met)
+        except OSError as error:
+            self._perform(self.router.disk_failed(time.monotonic(), f"{error.filename}: {error.strerror}"))
+
     def _on_courtesy(self, sender: ProcId, kind: int, frame: bytes, is_met: bool) -> None:
         """What nodes say to each other before the router's frames count."""
         if kind == Kind.CHALLENGE:
-            self._send_one(Kind.ANSWER, frame, sender, self._addresses[sender])
+            if self._is_due((sender, frame)):
+                self._send_one(Kind.ANSWER, frame, sender, self._addresses[sender])
             if not is_met:
                 self._challenge(sender)
         elif kind == Kind.IMPOSTOR and frame == self._acquaintance.uid:
             self._perform(self.router.halt(time.monotonic(), another_uses(self.me, sender)))
 
     def _challenge(self, name: ProcId) -> None:
-        if name not in self.cut_off and self._is_due(name):
+        if self._sealer is not None and name not in self.cut_off and self._is_due(name):
             self._send_one(Kind.CHALLENGE, self._opener.challenge, name, self._addresses[name])
 
     def _is_due(self, what: Hashable) -> bool:
@@ -212,8 +225,25 @@ class Node:
     # What it does.
 
     def _perform(self, orders: list[Order]) -> None:
+        """One after the other. What comes of an order while it is carried out waits behind those before it."""
+        self._orders.extend(orders)
+        if self._is_performing:
+            return
+        self._is_performing = True
+        try:
+            self._perform_all()
+        except Exception as error:  # noqa: BLE001 - half of what was ordered is not done: the node stops
+            self._orders.clear()
+            reason = f"what was ordered could not be done: {type(error).__name__}: {error}"
+            self._orders.extend(self.router.halt(time.monotonic(), reason))
+            self._perform_all()
+        finally:
+            self._is_performing = False
+
+    def _perform_all(self) -> None:
         leaving: list[Transmit] = []
-        for order in orders:
+        while self._orders:
+            order = self._orders.popleft()
             if type(order) is Transmit:
                 if order.to:
                     leaving.append(order)
@@ -235,11 +265,11 @@ class Node:
                     self._log.write(frame)
                 case Force(number):
                     self._log.force(partial(self._report, number))
-                case Cut(at):
-                    self._log.cut(at)
                 case Stop(reason):
                     self.stopped = reason
-                    return
+                    self._orders.clear()
+                case Cut():
+                    raise AssertionError("a log of whole batches is never torn")
                 case Ask(_, _, port, _):
                     raise NotImplementedError(f"nothing answers at the port {port!r} yet")
         if leaving:
@@ -276,7 +306,7 @@ class Node:
         self._hand_down(packets, to)
 
     def _hand_down(self, packets: list[bytes], to: tuple[ProcId, ...]) -> None:
-        if self._link.multicast is not None and to == self.router.peers:
+        if self._link.multicast is not None and to == self.router.peers and not self.cut_off:
             self._transport.multicast(packets)
             return
         addresses = [self._addresses[name] for name in to if name in self._addresses and name not in self.cut_off]

@@ -25,7 +25,7 @@ from greenline.node.driver import Node
 from greenline.node.fitting import fit
 from greenline.node.keyfile import Kept
 from greenline.node.lock import DataLock, Locked
-from greenline.node.log import DiskFailed, Log
+from greenline.node.log import DiskFailed, Log, LogDamaged
 from greenline.node.logs import Logger, Refusals
 from greenline.node.pace import Pace
 from greenline.node.status import Member, Status
@@ -77,7 +77,7 @@ class Life:
     def start(self) -> None:
         try:
             self.node.start()
-        except (OSError, CodecError, DiskFailed) as error:
+        except (OSError, CodecError, LogDamaged) as error:
             raise BadConfig(_log_unread(error, self.config)) from None
         self.log.info(
             "listening",
@@ -244,7 +244,7 @@ class Life:
             self._close_node()
             self._wait(now)
             self.log.error("not restarted", reason=str(error), next_try_s=self._try_at - now)
-        except CodecError as error:
+        except (CodecError, LogDamaged) as error:
             self._close_node()
             self.log.error("not restarted", reason=_log_unread(error, self.config))
 
@@ -318,5 +318,5 @@ def _because(error: OSError | Damaged | DiskFailed | ValueError, config: Checked
 
 
 def _log_unread(error: Exception, config: Checked) -> str:
-    remedy = "bring it back from a copy, or join anew with an empty directory"
+    remedy = "bring it back from a copy, or give this node a new name, in [members] of every file"
     return f"cannot begin from {config.data / 'log'}: {error}; {remedy}"

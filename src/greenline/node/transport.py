@@ -125,14 +125,14 @@ class Transport:
                 self.refused["unreachable"] += 1  # the echo of something that we sent to nobody
                 continue
             traffic.bytes_in += size
-            each = size
+            each, is_stale = size, False
             for _, kind, value in ancillary:
                 if kind == UDP_GRO:
                     each = _GRO.unpack(value)[0]
-                elif kind == SO_TIMESTAMPNS and _arrived(value) < time.time() - STALE_S:
-                    self.refused["stale"] += 1
-                    size = 0
-            if not size:
+                elif kind == SO_TIMESTAMPNS:
+                    is_stale = _arrived(value) < time.time() - STALE_S
+            if is_stale:
+                self.refused["stale"] += 1
                 continue
             data = bytes(self._view[:size])
             if each >= size:

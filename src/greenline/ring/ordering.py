@@ -110,7 +110,7 @@ def on_token(processor: Processor, token: RegularToken, now: float, out: list[Ef
     """Serve the token: repeat what is missed, say what is new, report, pass it on. Who has failed to receive?"""
     ring = processor.ring
     if not accept_token(ring, token, out):
-        pass_on_again(ring, token, out)
+        pass_on_again(processor, token, now, out)
         return None
     begin_visit(processor, ring, token, now)
     if (laggard := failed_to_receive(processor, ring, token)) is not None:
@@ -275,12 +275,17 @@ def resend_token(processor: Processor, ring: Ring, out: list[Effect]) -> None:
         out.append(SetTimer(Timer.TOKEN_RETRANSMIT, processor.pace.token_retransmit(is_held=False)))
 
 
-def pass_on_again(ring: Ring, token: RegularToken, out: list[Effect]) -> None:
-    """Somebody waits for a token that we have passed on: if nothing shows that it arrived, it may be lost after us."""
+def pass_on_again(processor: Processor, token: RegularToken, now: float, out: list[Effect]) -> None:
+    """Somebody waits for a token that we have passed on: if nothing shows that it arrived, it may be lost after us.
+
+    Not if we did so just now: then it is under way, and a second one would follow it round for as long as it goes.
+    """
+    ring = processor.ring
     last = ring.last_token
     if token.unclean != token.token_seq or last is None or last.token_seq != token.token_seq + 1:
         return  # it was not sent again, or is not the one that we passed on last
-    if ring.is_alive and not ring.is_passed:
+    age = now - ring.released_at if ring.released_at is not None else 0.0
+    if ring.is_alive and not ring.is_passed and age >= processor.pace.token_retransmit(is_held=False) / 2:
         send_again(ring, last, out)
 
 

@@ -359,6 +359,19 @@ def pack_06(stage: Stage) -> None:
     assert len(ring["q"].delivered) == 60
 
 
+def ring_46(stage: Stage) -> None:
+    """A token that is late is sent again, but what was sent again does not go round for ever behind it."""
+    for by in (0.03, 0.05, 0.09):
+        ring = stage.ring("p q r").settle()
+        ring.delay(RegularToken, frm="q", by=by)
+        for number in range(300):
+            ring["p"].multicast(str(number), AGREED)
+            ring.wait(0.002)
+        assert repeats(ring, "token") <= 8
+        assert len(configurations(ring, "p")) == 2
+        ring.settle()
+
+
 SCENARIOS = catalogue(
     ring_01,
     ring_02,
@@ -385,4 +398,5 @@ SCENARIOS = catalogue(
     pack_04,
     pack_05,
     pack_06,
+    ring_46,
 )
