@@ -66,7 +66,7 @@ def test_what_simulate_leaves_can_be_told(greenline: Greenline, tmp_path: Path) 
     ("name", "contents", "said"),
     [
         ("a.trace", b"this is not a trace", "is not a trace"),
-        ("a.trace", b"\x67\x02" + b"\0" * 30, "written by another version"),
+        ("a.trace", b"\x67\x02\x01\x00\x00\x00\x01\x12\x4f" + b"\0" * 30, "written by another version"),
         ("a.parquet", b"PAR1", "no whole Parquet file"),
         ("a.txt", b"", "holds no trace"),
         (None, b"", "does not exist"),

@@ -67,5 +67,5 @@ def test_a_crash_of_anybody_at_any_event_of_a_merge_breaks_no_rule() -> None:
             runs.append((f"{victim} at {event} after {orders}", ring.quiet_rows()))
             ends = {configurations(ring, name)[-1] for name in ring.names}
             assert ends == {"{p q r s}"}, f"{victim} at {event} after {orders}"
-    assert len(runs) > 500
+    assert len(runs) > 400
     assert Judge(RING.rules).broken(to_table(runs)) == []

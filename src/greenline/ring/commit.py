@@ -6,7 +6,7 @@ counted and not given up have said exactly the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from greenline.kernel.effects import Broadcast, Effect, Ignored, SetTimer
@@ -28,6 +28,8 @@ class Commit:
     joins: dict[ProcId, Join]
     """The latest Join of each other representative."""
     tried: set[ProcId]
+    excused: set[ProcId] = field(default_factory=set)
+    """Failed as representatives, because they follow us."""
 
     timers: ClassVar = (Timer.COMMIT, Timer.JOIN_RETRANSMIT)
 
@@ -113,7 +115,8 @@ class Commit:
         processor = self.processor
         lives = processor.ring.incarnations
         followers = {name for name in processor.represents if self.reps.get(name) == lives[name]}
-        self.failed |= followers - {processor.me}
+        self.excused |= followers - self.failed - {processor.me}
+        self.failed |= self.excused
 
     def _on_attempt_join(
         self, message: AttemptJoin, sender: ProcId, now: float, out: list[Effect]
@@ -136,7 +139,7 @@ class Commit:
         if not self.is_agreed_form(token) or not form.is_my_turn(self.processor, token):
             out.append(Ignored("a Form token that I have not agreed to"))
             return None
-        return form.agree(self.processor, token)
+        return form.agree(self.processor, token, left_out=self.failed - self.excused)
 
     def is_agreed_form(self, token: FormToken) -> bool:
         return token.join_list == tuple((name, self.reps[name]) for name in self.needed)
@@ -154,7 +157,7 @@ class Commit:
         counter = 1 + max(processor.my_counter, *(self.joins[name].counter for name in needed[1:]))
         join_list = tuple((name, self.reps[name]) for name in needed)
         empty = FormToken(ConfId(counter, processor.me), 1, join_list, (), 0, ())
-        return form.agree(processor, empty)
+        return form.agree(processor, empty, left_out=self.failed - self.excused)
 
     def _agrees(self, name: ProcId) -> bool:
         if name == self.processor.me:

@@ -6,6 +6,7 @@ it ignores, so that what it has reported stays true. On the second everybody lea
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -192,12 +193,12 @@ def _is_sound_record(ring: Ring, record: ConfRecord) -> bool:
     return record.aru <= ring.my_aru and set(record.trans_set) <= ring.incarnations.keys()
 
 
-def agree(processor: Processor, token: FormToken) -> ToForm:
+def agree(processor: Processor, token: FormToken, left_out: Collection[ProcId] = ()) -> ToForm:
     """Add ourselves and what we have; as a representative, also those who follow us."""
     processor.my_counter = token.form_id.counter
     memb_list = token.memb_list
     if token.visited == len(memb_list):
-        memb_list += my_seats(processor, token)
+        memb_list += my_seats(processor, token, left_out)
     return ToForm(
         msgspec.structs.replace(
             token,
@@ -208,10 +209,10 @@ def agree(processor: Processor, token: FormToken) -> ToForm:
     )
 
 
-def my_seats(processor: Processor, token: FormToken) -> tuple[Seat, ...]:
+def my_seats(processor: Processor, token: FormToken, left_out: Collection[ProcId]) -> tuple[Seat, ...]:
     """We first, then those whom we represent at this moment, unless they have come for themselves."""
     ring = processor.ring
-    taken = {name for name, _ in token.join_list} | {seat.name for seat in token.memb_list}
+    taken = {name for name, _ in token.join_list} | {seat.name for seat in token.memb_list} | set(left_out)
     followers = [name for name in processor.represents if name != processor.me and name not in taken]
     at = ring.order.index(processor.me)
     followers.sort(key=lambda name: (ring.order.index(name) - at) % len(ring.order))

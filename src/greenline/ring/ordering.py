@@ -276,16 +276,16 @@ def resend_token(processor: Processor, ring: Ring, out: list[Effect]) -> None:
 
 
 def pass_on_again(processor: Processor, token: RegularToken, now: float, out: list[Effect]) -> None:
-    """Somebody waits for a token that we have passed on: if nothing shows that it arrived, it may be lost after us.
+    """Somebody waits for an idle token that we have passed on: it may be lost after us, and we would wait for long.
 
     Not if we did so just now: then it is under way, and a second one would follow it round for as long as it goes.
     """
     ring = processor.ring
     last = ring.last_token
-    if token.unclean != token.token_seq or last is None or last.token_seq != token.token_seq + 1:
-        return  # it was not sent again, or is not the one that we passed on last
+    if token.unclean != token.token_seq or last is None or last.token_seq != token.token_seq + 1 or not last.is_idle:
+        return  # it was not sent again, is not the one that we passed on last, or our own patience is short
     age = now - ring.released_at if ring.released_at is not None else 0.0
-    if ring.is_alive and not ring.is_passed and age >= processor.pace.token_retransmit(is_held=False) / 2:
+    if ring.is_alive and age >= processor.pace.token_retransmit(is_held=False) / 2:
         send_again(ring, last, out)
 
 
