@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import resource
@@ -13,7 +14,7 @@ import pytest
 
 from greenline.kernel.ports import Deliver
 from greenline.node import keyfile
-from greenline.node.admin import MOST_BYTES
+from greenline.node.admin import MOST_BYTES, MOST_CONNECTIONS
 from greenline.node.config import LogFormat, load
 from greenline.node.envelope import credential
 from greenline.node.logs import Logger
@@ -230,3 +231,17 @@ def test_what_is_refused_is_logged_once_with_its_reason(tmp_path: Path) -> None:
         assert json.loads((await p.get("/status")).body)["refused"] == {"too short": 20}
 
     play([node_file(tmp_path)], story)
+
+
+def test_who_holds_many_connections_keeps_nobody_out(tmp_path: Path) -> None:
+    async def story(p: Running) -> None:
+        await until(lambda: members(p) == ("p",))
+        assert p.config.admin is not None
+        held = [await asyncio.open_connection(*p.config.admin) for _ in range(3 * MOST_CONNECTIONS)]
+        try:
+            assert (await p.get("/ready")).status == 200
+        finally:
+            for _, writer in held:
+                writer.close()
+
+    play([node_file(tmp_path, members="p")], story)

@@ -155,7 +155,7 @@ def test_a_first_node_whose_own_files_are_damaged_says_so(tmp_path: Path) -> Non
     token, _ = cluster(tmp_path)
 
     async def story(p: Running) -> None:
-        (tmp_path / "p" / "joined.toml").mkdir()  # in the way of the file
+        (tmp_path / "p" / "joined.toml").write_text("no toml at all")
         said = await asyncio.to_thread(lambda: refused(lambda: join(token, "q", tmp_path / "q")))
         assert "the first node cannot read" in said
         (tmp_path / "p" / "join.toml").unlink()
@@ -232,3 +232,14 @@ def test_tokens_that_have_expired_are_forgotten_and_those_that_hold_are_kept(tmp
     (tmp_path / "join.toml").write_text("nonsense")
     with pytest.raises(BadToken, match="remove it, and print a new token"):
         invitations.secrets()
+
+
+def test_only_the_first_node_lets_others_in(tmp_path: Path) -> None:
+    token, _ = cluster(tmp_path)
+
+    async def story(p: Running) -> None:
+        (tmp_path / "p" / "joined.toml").unlink()  # what a node that has joined itself does not have
+        said = await asyncio.to_thread(lambda: refused(lambda: join(token, "q", tmp_path / "q")))
+        assert "this is not the first node; join where `greenline init` was run" in said
+
+    play([tmp_path / "p" / "greenline.toml"], story)

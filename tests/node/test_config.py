@@ -52,6 +52,9 @@ def mistake(path: Path) -> str:
         ("127.0.0.1:1", "127.0.0.1", "members.p = '127.0.0.1' has no port between 1 and 65535"),
         ("127.0.0.1:1", "127.0.0.1:99999", "has no port between 1 and 65535"),
         ("127.0.0.1:2", "127.0.0.1:1", "members p and q have one address; give each its own"),
+        ("127.0.0.1:2", "[::1]:2", "some members have IPv4 addresses and some IPv6"),
+        ("127.0.0.1:2", "0.0.0.0:2", "is nobody's address"),
+        ("127.0.0.1:2", "224.0.0.1:2", "is nobody's address"),
         ("127.0.0.1:7500", "here", "admin = 'here' has no port between 1 and 65535"),
         ("cluster.key", "other.key", "cannot read the key file"),
         ("cluster.key", "p.toml", "holds no key; it should be 64 hexadecimal digits"),
@@ -87,11 +90,11 @@ def test_what_is_not_said_has_a_good_value(tmp_path: Path) -> None:
     key_file(tmp_path)
     path = tmp_path / "p.toml"
     path.write_text(
-        TEXT.replace("[link]", '[link]\nmulticast = "239.1.2.3:7400"').replace("127.0.0.1:2", "[::1]:65500")
+        TEXT.replace("[link]", '[link]\nmulticast = "239.1.2.3:7400"').replace("127.0.0.1:2", "127.0.0.2:65500")
     )
     config = load(path)
     assert config.link.multicast == ("239.1.2.3", 7400)
-    assert config.admins == {"p": ("127.0.0.1", 7500), "q": ("::1", 65400)}
+    assert config.admins == {"p": ("127.0.0.1", 7500), "q": ("127.0.0.2", 65400)}
     assert (config.trace, config.is_local, config.log_format) == (Tracing.OFF, False, None)
     assert Tracing.FULL.depth is Depth.FULL
     assert config.kept is not None

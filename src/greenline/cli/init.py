@@ -9,7 +9,7 @@ import typer
 
 from greenline.cli.node import PLACE
 from greenline.cli.say import Misuse, as_json, aside, line
-from greenline.node.bootstrap import CannotJoin, found
+from greenline.node.bootstrap import JOINED_FILE, CannotJoin, found
 from greenline.node.config import FILE, BadConfig, address_of, load
 from greenline.node.invitation import BadToken, Invitations, Token
 
@@ -59,6 +59,8 @@ def token(
             raise Misuse(
                 f"{config.path} was not made by `greenline init`, so nobody can join with a token; copy its files"
             )
+        if not (place / JOINED_FILE).exists():
+            raise Misuse(f"{place} is not the first node's; print a token where `greenline init` was run")
         made = Invitations(place).invite(config.cluster, config.admin)
     except (BadConfig, BadToken) as mistake:
         raise Misuse(str(mistake)) from None

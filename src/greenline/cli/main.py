@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -53,13 +54,26 @@ def _main(
     pass
 
 
+def _fill_descriptors() -> None:
+    """Who starts us without an input or an output gets none: else the next file that we open would be it."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
 def run() -> None:
     """Every mistake that a caller can make ends here, in one line."""
+    _fill_descriptors()
     try:
         app(prog_name="greenline")
     except (Misuse, NotATrace) as mistake:
         aside(f"greenline: {mistake}")
         sys.exit(Status.MISUSE)
+    except OSError as error:
+        aside(f"greenline: cannot go on: {error}")
+        sys.exit(Status.FAILED)
     except WorkerFailed as failure:
         aside(f"greenline: a worker process failed: {failure}")
         sys.exit(Status.FAILED)

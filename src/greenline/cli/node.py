@@ -6,19 +6,21 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from greenline.cli.say import Misuse, line
+from greenline.cli.say import Misuse
 from greenline.kernel.ports import Deliver, RegularConf, TransitionalConf
 from greenline.node.acquaintance import Damaged
 from greenline.node.bootstrap import CannotJoin, join
 from greenline.node.config import FILE, BadConfig, Checked, Tracing, address_of, load
 from greenline.node.invitation import BadToken, token_of
 from greenline.node.life import Life, NotTaken
+from greenline.node.outlet import Outlet
 from greenline.node.service import Service
 
 PLACE = Path("greenline")
@@ -28,6 +30,8 @@ Examples:
   greenline node --dir greenline                   what `greenline init` has made there
   greenline node --join gl1-... --name q           join the cluster that printed the token
 """
+
+STDOUT = 1
 
 
 def node(
@@ -73,17 +77,23 @@ def _joined(token: str, name: str, place: Path) -> Path:
 
 
 async def _live(config: Checked) -> None:
-    service = Service(config, tell)
+    outlet = Outlet(STDOUT)
+    service = Service(config, partial(tell, outlet))
     service.stop_on_signals()
-    _Terminal(service.life).listen(sys.stdin.fileno())
-    await service.run()
+    if sys.stdin is not None:
+        _Terminal(service.life, outlet).listen(sys.stdin.fileno())
+    try:
+        await service.run()
+    finally:
+        outlet.close()
 
 
 class _Terminal:
     """Somebody who types."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: Life, outlet: Outlet) -> None:
         self._life = life
+        self._outlet = outlet
         self._half_a_line = b""
 
     def listen(self, terminal: int) -> None:
@@ -100,7 +110,7 @@ class _Terminal:
             try:
                 self._carry_out(text)
             except NotTaken as refusal:
-                line(f"not taken: {refusal}")
+                self._outlet.write(f"not taken: {refusal}\n")
 
     def _carry_out(self, text: bytes) -> None:
         command, *names = text.decode(errors="replace").split() or [""]
@@ -110,13 +120,12 @@ class _Terminal:
             self._life.say(text)
 
 
-def tell(upcall: Any) -> None:
-    """What the cluster orders, on stdout; a file that takes no more stops no node."""
-    with suppress(OSError):
-        match upcall:
-            case RegularConf(conf):
-                line(f"in {conf}")
-            case TransitionalConf(conf):
-                line(f"leaving with {' '.join(conf.members)}")
-            case Deliver(message, _, payload):
-                line(f"{message.sender}: {payload.decode(errors='replace')}")
+def tell(outlet: Outlet, upcall: Any) -> None:
+    """What the cluster orders, on stdout."""
+    match upcall:
+        case RegularConf(conf):
+            outlet.write(f"in {conf}\n")
+        case TransitionalConf(conf):
+            outlet.write(f"leaving with {' '.join(conf.members)}\n")
+        case Deliver(message, _, payload):
+            outlet.write(f"{message.sender}: {payload.decode(errors='replace')}\n")

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from greenline.node.bootstrap import CannotJoin
 from greenline.node.config import BadConfig, Checked, written
@@ -34,6 +35,9 @@ from greenline.node.transport import Address, family_of
 MOST_BYTES = 1 << 20
 """Of a body; keys and joins have a few hundred."""
 MOST_CONNECTIONS = 64
+"""At once; one more closes the oldest, so that who holds many keeps nobody out."""
+LIVES_AT_MOST_S = 10.0
+"""A connection: more than any question here takes."""
 _CLOSES_WITHIN_S = 1
 
 _Handler = Callable[[Request], Awaitable[Response]]
@@ -183,6 +187,29 @@ def _json(status: int, value: object) -> Response:
     return Response(msgspec.json.encode(value) + b"\n", status, media_type="application/json")
 
 
+class _Connection(H11Protocol):
+    """One connection, among the others that are open."""
+
+    others: dict[_Connection, None]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._end = self.loop.call_later(LIVES_AT_MOST_S, transport.abort)
+        self.others[self] = None
+        if len(self.others) > MOST_CONNECTIONS:
+            next(iter(self.others)).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.cancel()
+        self.others.pop(self, None)
+        super().connection_lost(exc)
+
+
+def _protocol(open_ones: dict[_Connection, None]) -> type[_Connection]:
+    """Of one server: its connections know of each other."""
+    return type("_Connection", (_Connection,), {"others": open_ones})
+
+
 class Server(uvicorn.Server):
     """uvicorn in our loop: the signals are the service's, and so is the log."""
 
@@ -192,18 +219,16 @@ class Server(uvicorn.Server):
                 app,
                 lifespan="off",
                 loop="none",
-                http="h11",
+                http=_protocol(dict[_Connection, None]()),
                 ws="none",
                 log_config=None,
                 log_level="critical",
                 access_log=False,
                 server_header=False,
                 date_header=False,
-                limit_concurrency=MOST_CONNECTIONS,
                 timeout_graceful_shutdown=_CLOSES_WITHIN_S,
             )
         )
-
         self._over = asyncio.Event()
 
     def stop(self) -> None:

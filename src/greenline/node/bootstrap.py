@@ -121,7 +121,7 @@ class Door:
         try:
             return msgspec.convert(tomllib.loads(self._path.read_text()), dict[str, str])
         except FileNotFoundError:
-            return {}
+            raise CannotJoin("this is not the first node; join where `greenline init` was run") from None
         except (OSError, ValueError, msgspec.ValidationError) as error:
             raise CannotJoin(f"the first node cannot read {self._path}: {error}; repair that file") from None
 
@@ -137,6 +137,7 @@ def found(place: Path, members: dict[str, str], me: ProcId, admin: Address | Non
     cluster = secrets.token_hex(_CLUSTER_BYTES)
     place.mkdir(parents=True, exist_ok=True)
     keyfile.write(place / KEY_FILE, Kept(Keyring({1: new_key()}, 1)))
+    write_private(place / JOINED_FILE, "")
     token = Invitations(place).invite(cluster, at)
     admins = {name: written(usual_admin(address)) for name, address in addresses.items()} | {me: written(at)}
     _write_config(place, me, JoinAnswer(cluster, members, admins, None, None), has_key=True)

@@ -12,7 +12,7 @@ cluster = "5f0c9a1e2b3d4c5f"    # written by `greenline init`
 [members]
 p = "10.0.0.1:7400"
 q = "10.0.0.2:7400"
-r = "[fd00::3]:7400"
+r = "10.0.0.3:7400"             # or all of them IPv6: "[fd00::3]:7400"
 
 [admins]                        # optional: whose admin port is not its own port + 100
 p = "10.0.0.1:7500"
@@ -152,7 +152,7 @@ def address_of(where: str, text: str) -> Address:
     """An address as people write it; `where` they wrote it comes back in the complaint."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not port.isdecimal() or not 0 < int(port) <= LARGEST_PORT:
+    if not colon or not (port.isascii() and port.isdecimal()) or not 0 < int(port) <= LARGEST_PORT:
         raise ValueError(f"{where} = {text!r} has no port between 1 and {LARGEST_PORT}; write 10.0.0.1:7400")
     try:
         ipaddress.ip_address(host)
@@ -178,7 +178,15 @@ def members_of(table: dict[str, str], where: str = "members.") -> dict[ProcId, A
     """Names and addresses, each of them good and no address twice."""
     addresses = {proc_id(name): address_of(f"{where}{name}", text) for name, text in table.items()}
     taken: dict[Address, ProcId] = {}
+    families = {ipaddress.ip_address(host).version for host, _ in addresses.values()}
+    if len(families) > 1:
+        raise ValueError("some members have IPv4 addresses and some IPv6: they could not hear each other; use one kind")
     for name, address in sorted(addresses.items()):
+        where_to = ipaddress.ip_address(address[0])
+        if where_to.is_unspecified or where_to.is_multicast:
+            raise ValueError(
+                f"{where}{name} = {written(address)!r} is nobody's address; write the one others reach it at"
+            )
         if address in taken:
             raise ValueError(f"members {taken[address]} and {name} have one address; give each its own")
         taken[address] = name

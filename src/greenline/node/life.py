@@ -296,9 +296,10 @@ def _locked(config: Checked) -> DataLock:
         return DataLock(config.data)
     except Locked as error:
         raise BadConfig(str(error)) from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
         where = f"{config.path}: data = {str(config.data)!r}"
-        raise BadConfig(f"{where} is not writable: {error.strerror}; choose another directory, or its owner") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadConfig(f"{where} is not writable: {why}; choose another directory, or its owner") from None
 
 
 def _because(error: OSError | Damaged | DiskFailed | ValueError, config: Checked) -> str:
@@ -314,7 +315,8 @@ def _because(error: OSError | Damaged | DiskFailed | ValueError, config: Checked
         case _ if error.filename is not None:
             return f"cannot open {error.filename}: {error.strerror}; look at `data` in {config.path}"
         case _:
-            return f"cannot listen at {address} (UDP): {error.strerror}; check [members] and [link] in {config.path}"
+            why = error.strerror or error
+            return f"cannot listen at {address} (UDP): {why}; check [members] and [link] in {config.path}"
 
 
 def _log_unread(error: Exception, config: Checked) -> str:

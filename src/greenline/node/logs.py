@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 
 from greenline.node.config import LogFormat
+from greenline.node.outlet import Outlet
 from greenline.node.status import EXPECTED
 
+STDERR = 2
 AT_MOST_EVERY_S = 10.0
 """Whoever floods us with refused packets does not flood the log."""
 
@@ -21,7 +22,8 @@ class Logger:
     """Events with their facts. Its own, and no global: two nodes in one process do not mix."""
 
     def __init__(self, name: str, format_: LogFormat | None = None, stream: TextIO | None = None) -> None:
-        stream = sys.stderr if stream is None else stream
+        self._outlet = Outlet(STDERR) if stream is None else None
+        stream = cast(TextIO, self._outlet) if stream is None else stream
         if format_ is None:
             format_ = LogFormat.CONSOLE if stream.isatty() else LogFormat.JSON
         last: Any = structlog.processors.JSONRenderer(sort_keys=False)
@@ -36,6 +38,10 @@ class Logger:
             ],
             wrapper_class=structlog.BoundLogger,
         ).bind(node=name)
+
+    def close(self) -> None:
+        if self._outlet is not None:
+            self._outlet.close()
 
     def info(self, event: str, **facts: Any) -> None:
         self._say(self._log.info, event, facts)

@@ -39,6 +39,7 @@ class Service:
         if self._server is not None:
             self._socket.close()
         self.life.close()
+        self._log.close()
 
     def stop(self) -> None:
         self._over.set()
