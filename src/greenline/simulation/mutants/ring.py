@@ -98,6 +98,18 @@ _mutant(
     (ordering, "resend_token", lambda *_: None),
     scenario="RING-05",
 )
+_mutant(
+    "copies-follow-the-token",
+    "passes on every token that was sent again, so that copies of a late one go round behind it",
+    (ordering, "pass_on_again", lambda processor, token, _, out: ordering.send_again(processor.ring, token, out)),
+    scenario="RING-46",
+)
+_mutant(
+    "followers-are-waited-for",
+    "waits for a follower that somebody takes for a representative, and leaves it out when it does not answer",
+    (Commit, "excuse_followers", lambda _: None),
+    scenario="RING-45",
+)
 
 
 def _over_gaps(ring: Ring, out: list[Effect]) -> None:
