@@ -50,6 +50,7 @@ def test_rules_can_be_chosen(greenline: Greenline, traces: Path) -> None:
     assert names == ["evs/7_1_safe_delivery", "run/1_nothing_impossible", "run/2_everybody_is_up"]
 
 
+@pytest.mark.slow
 def test_a_trace_is_judged_by_what_it_holds(greenline: Greenline, tmp_path: Path) -> None:
     greenline("simulate", "noticeboard", "--seeds", "0:2", "--trace", tmp_path / "t")
     answer = greenline("audit", tmp_path / "t", "--json")
@@ -78,6 +79,7 @@ def test_what_is_no_trace_is_one_clear_message(greenline: Greenline, tmp_path: P
     assert "does not exist" in answer.err
 
 
+@pytest.mark.slow
 def test_runs_of_several_protocols_are_each_judged_by_their_own_rules(greenline: Greenline, tmp_path: Path) -> None:
     greenline("simulate", "noticeboard", "--seeds", "0:2", "--trace", tmp_path / "mixed" / "n")
     greenline("simulate", "adversary", "--seeds", "0:2", "--trace", tmp_path / "mixed" / "a")

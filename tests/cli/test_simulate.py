@@ -11,6 +11,7 @@ from tests.cli.command import Greenline
 WRONG = ("simulate", "noticeboard", "--nodes", 5, "--profile", "storm", "--mutant", "delivers-before-its-barrier")
 
 
+@pytest.mark.slow
 def test_a_program_gets_every_run_with_its_hash_and_counts(greenline: Greenline) -> None:
     answer = greenline("simulate", "noticeboard", "--nodes", 3, "--seeds", "5:9", "--profile", "storm", "--json")
     assert answer.status == 0
@@ -178,6 +179,7 @@ def test_a_stuck_run_has_a_status_of_its_own(greenline: Greenline, tmp_path: Pat
     assert greenline("simulate", "noticeboard", "--plan", path, "--json").json["runs"][0]["end"] == "stuck"
 
 
+@pytest.mark.slow
 def test_a_program_is_told_what_broke(greenline: Greenline) -> None:
     answer = greenline(*WRONG, "--seeds", "0:20", "--json")
     assert answer.status == 1

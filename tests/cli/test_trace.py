@@ -116,6 +116,7 @@ def test_the_command_explains_itself(greenline: Greenline) -> None:
     assert greenline("--version").out.startswith("greenline 0.")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_failure() -> None:
     command = Path(sys.executable).with_name("greenline")
     words = [str(command), "simulate", "noticeboard", "--seeds", "3", "--story"]
@@ -155,6 +156,7 @@ def children_of(process: int, wanted: int) -> list[int]:
             return workers
 
 
+@pytest.mark.slow
 def test_the_installed_command_is_the_same() -> None:
     command = Path(sys.executable).with_name("greenline")
     ended = subprocess.run([command, "simulate", "nobody"], capture_output=True, text=True, check=False)

@@ -24,6 +24,7 @@ def plans(count: int) -> list[Plan]:
     return [draw_plan(NOTICEBOARD, seed, 3, "lossy") for seed in range(count)]
 
 
+@pytest.mark.slow
 def test_every_run_is_reported_once_and_leaves_its_trace(tmp_path: Path) -> None:
     wanted = plans(BATCH + 3)
     with Farm(2) as farm:
