@@ -41,7 +41,6 @@ class Hub:
     def __init__(self, node: Node | None = None) -> None:
         self.node: Any = node
         self.kept = 0
-        self.confs = 0
         self._waiting: deque[tuple[Client, int, bytes]] = deque()
         self._under_way: deque[list[tuple[Client, int]]] = deque()
 
@@ -73,7 +72,6 @@ class Hub:
                         client.answer(count)
                     asyncio.get_running_loop().call_soon(self.pump)
             case Among(members):
-                self.confs += 1
                 print(json.dumps({"members": members}), flush=True)
 
 
@@ -121,9 +119,9 @@ async def serve(name: str, plan: dict[str, Any]) -> None:
         Layer("ring", 1, ring, AnyMessage, Ceiling, (RegularToken,)),
     ]
     hub = Hub()
+    acquaintance = Acquaintance(place / "acquaintance", name)
     log = Log(place / "log", plan["delay"])
     keyring = Keyring({1: bytes.fromhex(plan["key"])}, 1)
-    acquaintance = Acquaintance(place / "acquaintance", name)
     writer = TraceWriter(place / f"{name}-{os.getpid()}{SUFFIX}", "spine") if plan["trace"] else None
     hub.node = node = Node(
         name,
@@ -154,7 +152,6 @@ async def serve(name: str, plan: dict[str, Any]) -> None:
     await over.wait()
     said = {
         "kept": hub.kept - begun_kept,
-        "confs": hub.confs,
         "cpu": _cpu_seconds() - begun_used,
         "refused": node.refused,
         "traffic": [node.traffic.packets_in, node.traffic.packets_out, node.traffic.forced_writes],

@@ -23,7 +23,7 @@ from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
 from greenline.node.log import DiskFailed, Log
-from greenline.node.sealing import Impostor, Keyring, Kind, Met, Opener, Refused, Sealer, Unmet
+from greenline.node.sealing import VERSION, Impostor, Keyring, Kind, Met, Opener, Refused, Sealer, Unmet
 from greenline.node.transport import Address, Link, Traffic, Transport
 
 COURTESY_S = 0.020
@@ -83,7 +83,7 @@ class Node:
         self._batch: list[tuple[ProcId, bytes]] = []
         self._orders: deque[Order] = deque()
         self._is_performing = False
-        self._transport = Transport(addresses[me], self._link)
+        self._transport = Transport(addresses[me], self._link, VERSION)
         for source in self._transport.sockets:
             self._loop.add_reader(source, self._on_readable, source)
 
@@ -100,7 +100,10 @@ class Node:
     @property
     def refused(self) -> Counter[str]:
         """Packets that were not opened or not sent, by reason."""
-        return self._transport.refused
+        refused = self._transport.refused
+        if not self._is_closed and (dropped := self._transport.dropped()):
+            refused["dropped by the kernel"] = dropped
+        return refused
 
     @property
     def traffic(self) -> Traffic:
@@ -146,11 +149,11 @@ class Node:
         try:
             sender, kind, frame, is_met = self._opener.open(packet)
         except Refused as reason:
-            self.refused[str(reason)] += 1
+            self._transport.refused[str(reason)] += 1
             self._on_refused(reason, source)
             return
         if sender in self.cut_off:
-            self.refused["cut off"] += 1
+            self._transport.refused["cut off"] += 1
         elif kind in (Kind.TO_ALL, Kind.TO_ONE):
             self._batch.append((sender, frame))
         else:
@@ -311,7 +314,7 @@ class Node:
             return
         addresses = [self._addresses[name] for name in to if name in self._addresses and name not in self.cut_off]
         if len(addresses) < len(to):
-            self.refused["to nobody"] += len(packets) * (len(to) - len(addresses))
+            self._transport.refused["to nobody"] += len(packets) * (len(to) - len(addresses))
         self._transport.send(packets, addresses)
 
     def _send_one(self, kind: Kind, body: bytes, to: ProcId, at: Address) -> None:

@@ -7,12 +7,14 @@ multicast one datagram reaches everybody.
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import socket
 import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -30,9 +32,13 @@ STALE_S = 0.5
 UDP_SEGMENT = 103
 UDP_GRO = 104
 SO_TIMESTAMPNS = 35
+SO_ATTACH_FILTER = 26
+SO_MEMINFO = 55
 _SEGMENT = struct.Struct("=H")
 _GRO = struct.Struct("=i")
 _TIMESTAMP = struct.Struct("=qq")
+_INSTRUCTION = struct.Struct("=HBBI")
+_MEMORY = struct.Struct("=9I")
 _ANCILLARY = socket.CMSG_SPACE(_GRO.size) + socket.CMSG_SPACE(_TIMESTAMP.size)
 IP_MTU = 14
 IPV6_MTU = 24
@@ -90,7 +96,8 @@ def room(mtu: int, family: socket.AddressFamily) -> int:
 class Transport:
     """The sockets of one node: its own, and the group's where there is one."""
 
-    def __init__(self, me: Address, link: Link) -> None:
+    def __init__(self, me: Address, link: Link, first: int | None = None) -> None:
+        """`first`: the byte that every packet of ours begins with. What does not is dropped by the kernel, unread."""
         self.refused: Counter[str] = Counter()
         """What the kernel did not take, or said of what we sent before."""
         self.traffic = Traffic()
@@ -105,6 +112,9 @@ class Transport:
         except OSError:
             self.close()
             raise
+        if first is not None:
+            for each in self.sockets:
+                _drop_all_but(each, first)
         self._has_runs = _allow_runs(self.sockets)
         self._buffer = bytearray(1 << 16)
         self._view = memoryview(self._buffer)
@@ -112,6 +122,12 @@ class Transport:
     def close(self) -> None:
         for each in self.sockets:
             each.close()
+
+    def dropped(self) -> int:
+        """What the kernel has dropped: garbage, and what there was no room for."""
+        return sum(
+            _MEMORY.unpack(each.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMORY.size))[-1] for each in self.sockets
+        )
 
     def drain(self, source: socket.socket, take: Callable[[bytes, Address], None]) -> None:
         """Hand over what has come, datagram by datagram; then let others have a turn."""
@@ -253,6 +269,23 @@ def _ipv4_interface(me: Address, interface: str | None) -> bytes:
     """An `ip_mreqn` without the group: our address, and the interface's index if one was named."""
     index = socket.if_nametoindex(interface) if interface else 0
     return socket.inet_aton(me[0]) + struct.pack("=I", index)
+
+
+def _drop_all_but(made: socket.socket, first: int) -> None:
+    """Four instructions of the kernel's packet filter: if the first byte of the datagram is this one, all of it."""
+    load_byte, jump_if_equal, give = 0x30, 0x15, 0x06
+    program = b"".join(
+        _INSTRUCTION.pack(*each)
+        for each in (
+            (load_byte, 0, 0, UDP_HEADER),
+            (jump_if_equal, 0, 1, first),
+            (give, 0, 0, 0xFFFF_FFFF),
+            (give, 0, 0, 0),
+        )
+    )
+    kept = ctypes.create_string_buffer(program)
+    with suppress(OSError):  # a kernel without it: they are refused one by one
+        made.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("@HP", 4, ctypes.addressof(kept)))
 
 
 def _allow_runs(sockets: list[socket.socket]) -> bool:
