@@ -228,7 +228,7 @@ def test_what_is_refused_is_logged_once_with_its_reason(tmp_path: Path) -> None:
         await until(lambda: bool(p.events("refused")))
         await until(lambda: sum(p.service.life.status.refused.values()) >= 20)
         assert len(p.events("refused")) == 1
-        assert json.loads((await p.get("/status")).body)["refused"] == {"too short": 20}
+        assert json.loads((await p.get("/status")).body)["refused"] == {"dropped by the kernel": 20}
 
     play([node_file(tmp_path)], story)
 

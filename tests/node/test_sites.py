@@ -36,6 +36,7 @@ def test_one_datagram_reaches_everybody_by_multicast(tmp_path: Path, family: int
     link = f'[link]\nmulticast = "{host}:7400"\ninterface = "eth0"\n'
     with Lab("p q r", Wire.KERNEL) as lab, cluster(tmp_path, "p q r", lab, link, family) as nodes:
         nodes["p"].say("x" * 20_000)
+        until(nodes.values(), "p: " + "x" * 20_000)
         nodes["q"].say("to all")
         until(nodes.values(), "q: to all")
         rest(nodes)
