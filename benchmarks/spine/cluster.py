@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.lab.sites import Lab
+
+from greenline.cli.local import free_ports
 
 NAMES = ("p", "q", "r")
 LOOPBACK = "127.0.0.1"
@@ -32,9 +33,9 @@ class Cluster:
         """With a lab, each node is at its site; otherwise all are on loopback."""
         self._lab = lab
         hosts = {name: lab.addresses[name][0] if lab is not None else LOOPBACK for name in NAMES}
-        self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
+        self.ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
         """Of the nodes, for each other."""
-        self.clients = {name: (hosts[name], port) for name, port in zip(NAMES, _free_ports(len(NAMES)), strict=True)}
+        self.clients = {name: (hosts[name], port) for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True)}
         """Where each serves clients."""
         self._plan = {
             "addresses": {name: (hosts[name], port) for name, port in self.ports.items()},
@@ -121,13 +122,3 @@ class Cluster:
         if self._lab is not None:
             command = self._lab.command(name, command)
         return subprocess.Popen(command, stdout=subprocess.PIPE)
-
-
-def _free_ports(count: int) -> list[int]:
-    made = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
-    for each in made:
-        each.bind((LOOPBACK, 0))
-    ports = [each.getsockname()[1] for each in made]
-    for each in made:
-        each.close()
-    return ports

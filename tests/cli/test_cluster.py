@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from greenline.cli.local import Local, make
+from greenline.cli.local import Local, free_ports, make
 from greenline.node import keyfile
 from greenline.node.calls import call
 from greenline.node.config import written
@@ -23,7 +23,7 @@ from greenline.node.rotation import Rotation, Step, sealed
 from greenline.node.sealing import Keyring
 from greenline.node.status import Status
 from tests.cli.command import Greenline
-from tests.node.places import free_ports, node_file
+from tests.node.places import node_file
 
 pytestmark = pytest.mark.slow
 

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
+from greenline.cli.local import free_ports
+
 KEY = "ab" * 32
-
-
-def free_ports(count: int) -> list[int]:
-    """Free for datagrams and for HTTP alike."""
-    held: list[socket.socket] = []
-    ports: list[int] = []
-    while len(ports) < count:
-        stream, datagram = socket.socket(type=socket.SOCK_STREAM), socket.socket(type=socket.SOCK_DGRAM)
-        held += [stream, datagram]
-        stream.bind(("127.0.0.1", 0))
-        try:
-            datagram.bind(stream.getsockname())
-        except OSError:
-            continue
-        ports.append(stream.getsockname()[1])
-    for each in held:
-        each.close()
-    return ports
 
 
 def key_file(place: Path, text: str = KEY, name: str = "cluster.key") -> Path:

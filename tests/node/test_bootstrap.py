@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from greenline.cli.local import free_ports
 from greenline.node import keyfile
 from greenline.node.bootstrap import CannotJoin, found, join
 from greenline.node.calls import call
@@ -20,7 +21,6 @@ from greenline.node.config import load, written
 from greenline.node.envelope import Envelope
 from greenline.node.invitation import BadToken, Invitations, Token, token_of
 from greenline.node.transport import Address
-from tests.node.places import free_ports
 from tests.node.services import Running, play, until
 
 pytestmark = pytest.mark.slow

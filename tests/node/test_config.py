@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from greenline.cli.local import free_ports
 from greenline.kernel.codec import seal
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
 from greenline.node.config import BadConfig, Tracing, load, usual_admin, written
 from greenline.node.log import Log
 from greenline.node.service import Service
-from tests.node.places import KEY, free_ports, key_file, node_file
+from tests.node.places import KEY, key_file, node_file
 
 TEXT = """name = "p"
 data = "data"

@@ -237,7 +237,7 @@ def make(place: Path, names: tuple[ProcId, ...]) -> Local:
 
 def _write_files(place: Path, names: tuple[ProcId, ...]) -> None:
     key = new_key()
-    ports = _free_ports(2 * len(names))
+    ports = free_ports(2 * len(names))
     members = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in zip(names, ports, strict=False))
     admins = dict(zip(names, ports[len(names) :], strict=True))
     table = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in admins.items())
@@ -250,7 +250,7 @@ def _write_files(place: Path, names: tuple[ProcId, ...]) -> None:
         )
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Free for datagrams and for HTTP alike."""
     ports: list[int] = []
     held: list[socket.socket] = []

@@ -27,11 +27,11 @@ _COUNTERS = {
 class Metrics(Collector):
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
+        self._families = CollectorRegistry()
+        self._families.register(self)
 
     def text(self) -> bytes:
-        return generate_latest(self._registry)
+        return generate_latest(self._families)
 
     def describe(self) -> list[Metric]:
         return []  # nothing is asked before the node is there
