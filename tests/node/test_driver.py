@@ -13,6 +13,7 @@ import pytest
 from greenline.kernel import evidence
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import MessageId, ProcId
+from greenline.kernel.orders import Tell
 from greenline.kernel.ports import Deliver, Multicast, RegularConf, Service
 from greenline.kernel.router import Layer
 from greenline.node.acquaintance import Acquaintance
@@ -168,21 +169,20 @@ def test_a_node_that_stops_is_left_and_joins_again_from_its_log(tmp_path: Path) 
     run(tmp_path, story)
 
 
-def test_a_call_from_within_a_delivery_waits_behind_what_was_ordered_before_it(tmp_path: Path) -> None:
+def test_what_comes_of_an_order_waits_behind_those_before_it(tmp_path: Path) -> None:
     async def story(machines: dict[ProcId, Machine]) -> None:
-        machine = machines["p"]
-        told = machine.node._tell
+        node = machines["p"].node
+        told: list[str] = []
 
         def tell(payload: Any) -> None:
-            told(payload)
-            if isinstance(payload, Deliver) and payload.payload == b"1":
-                machine.multicast("answer to 1")
+            told.append(payload)
+            if payload == "1":
+                node._perform([Tell("answer to 1")])
 
-        machine.node._tell = tell
-        for text in "123":
-            machine.multicast(text)
-        await until(lambda: all(len(each.delivered) == 4 for each in machines.values()))
-        assert {tuple(each.delivered) for each in machines.values()} == {("1", "2", "3", "answer to 1")}
+        before, node._tell = node._tell, tell
+        node._perform([Tell("1"), Tell("2"), Tell("3")])
+        node._tell = before
+        assert told == ["1", "2", "3", "answer to 1"]
 
     run(tmp_path, story)
 
