@@ -26,6 +26,7 @@ from greenline.ring.core import RingCore
 from greenline.ring.messages import AnyMessage, Ceiling, RegularToken
 from greenline.spec.judge import Judge
 from greenline.trace.tables import to_table
+from tests.kernel.tally import Tally, tally_layer
 
 RING_OF_KEYS = Keyring({1: b"k" * KEY_BYTES}, 1)
 PATIENCE_S = 20.0
@@ -199,3 +200,56 @@ def test_an_application_that_fails_stops_its_node_with_a_reason(tmp_path: Path) 
         await until(lambda: machines["p"].members == ("p", "q"))
 
     run(tmp_path, story)
+
+
+def test_a_node_whose_topmost_core_makes_checkpoints_has_a_short_log_and_its_ring_loses_nothing(tmp_path: Path) -> None:
+    """Lives over one directory. The ring's counter must rise from life to life, though all that it wrote is gone."""
+    confs: list[Any] = []
+
+    async def live(addresses: dict[ProcId, Address], begins_at: int) -> None:
+        tally, ring = Tally(every=10, ballast=b"x" * 100), RingCore(fit({}, "p", addresses, Link()))
+        below = Layer("ring", 2, ring, AnyMessage, Ceiling, (RegularToken,), only_last_record=True)
+        told: list[Any] = []
+        acquaintance = Acquaintance(tmp_path / "acquaintance", "p")
+        log = Log(tmp_path / "log", segment_bytes=4096)
+        layers = [tally_layer(tally), below]
+        node = Node("p", addresses, layers, log, RING_OF_KEYS, acquaintance=acquaintance, tell=told.append)
+        node.start()
+        await until(lambda: any(isinstance(each, RegularConf) for each in told))
+        assert tally.number == begins_at
+        for number in range(begins_at, begins_at + 100, 5):
+            for _ in range(5):  # they share a batch, and a checkpoint is in every second one
+                node.ask("count")
+            await until(lambda: ("counted", number + 5) in told)  # noqa: B023
+        confs.extend(each.conf.conf_id for each in told if isinstance(each, RegularConf))
+        assert node.stopped is None
+        node.close()
+
+    for life in range(3):
+        asyncio.run(live(free_addresses("p"), 100 * life))
+        left = sorted(int(path.stem) for path in (tmp_path / "log").glob("*.segment"))
+        assert left[-1] > 3 * (life + 1), "so many were begun"
+        assert len(left) <= 3, "and the first ones are gone"
+    assert confs == sorted(set(confs))
+
+
+def test_a_node_that_cannot_discard_its_log_stops_and_says_why(tmp_path: Path) -> None:
+    async def live() -> None:
+        addresses = free_addresses("p")
+        acquaintance = Acquaintance(tmp_path / "acquaintance", "p")
+        log = Log(tmp_path / "log", segment_bytes=4096)
+        layers = [tally_layer(Tally(every=10, ballast=b"x" * 1000))]
+        node = Node("p", addresses, layers, log, RING_OF_KEYS, acquaintance=acquaintance)
+        node.start()
+        await until(lambda: node.is_running)
+        for _ in range(9):
+            node.ask("count")
+            await until(lambda: not node.router._forcing)
+        (tmp_path / "log" / "0000000001.segment").unlink()
+        node.ask("count")
+        await until(lambda: node.stopped is not None)
+        assert str(node.stopped).startswith("the disk failed: ")
+        assert "0000000001.segment: No such file or directory" in str(node.stopped)
+        node.close()
+
+    asyncio.run(live())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from random import Random
@@ -12,8 +15,10 @@ import pytest
 
 from greenline.kernel.codec import seal
 from greenline.node.log import DiskFailed, Log, LogDamaged
+from tests.node.tallying import SEGMENT_BYTES, Counting
 
 PAGE = 4096
+ROOT = Path(__file__).parent.parent.parent
 
 
 def forced(log: Log) -> DiskFailed | None:
@@ -160,3 +165,139 @@ def test_a_disk_that_fails_says_so_and_closes_nothing_of_others(tmp_path: Path) 
     log.close()
     os.fstat(other)
     os.close(other)
+
+
+# Discarding.
+
+
+def discarded(log: Log, before: int) -> list[DiskFailed]:
+    """Discard, and wait until that is done: the thread takes one thing after the other."""
+    failures: list[DiskFailed] = []
+    log.discard(before, failures.append)
+    assert forced(log) is None
+    return failures
+
+
+def test_segments_that_end_before_the_place_are_deleted_and_no_others(tmp_path: Path) -> None:
+    frames = [seal(1, bytes([65 + number]) * 400) for number in range(9)]
+    kept(tmp_path, *([frame] for frame in frames), segment_bytes=1000)
+    names = [path.name for path in segments(tmp_path)]
+    assert len(names) == 5, "two frames in each"
+    size = len(frames[0])
+    for place, gone in ((0, 0), (2 * size - 1, 0), (2 * size, 1), (7 * size, 3), (9 * size, 4)):
+        left = tmp_path / f"before {place}"
+        left.mkdir()
+        for path in segments(tmp_path):
+            shutil.copy(path, left)
+        log = Log(left, segment_bytes=1000)
+        log.contents()
+        assert discarded(log, place) == []
+        log.close()
+        assert [path.name for path in segments(left)] == names[gone:], "never the one that is written to"
+        assert contents(left) == b"".join(frames[2 * gone :])
+
+
+def test_a_log_goes_on_after_a_discard_in_this_life_and_in_the_next(tmp_path: Path) -> None:
+    """Places go on in this life, and begin anew with what is left in the next."""
+    frames = [seal(1, bytes([65 + number]) * 400) for number in range(20)]
+    size = len(frames[0])
+    log = Log(tmp_path, segment_bytes=1000)
+    log.contents()
+    for frame in frames[:8]:
+        log.write(frame)
+        assert forced(log) is None
+    assert discarded(log, 2 * size) == []
+    assert len(segments(tmp_path)) == 3, "the first ended there, to the byte"
+    for frame in frames[8:14]:
+        log.write(frame)
+        assert forced(log) is None
+    assert discarded(log, 5 * size) == []
+    log.close()
+
+    again = Log(tmp_path, segment_bytes=1000)
+    assert again.contents() == b"".join(frames[4:14])
+    again.write(frames[14])
+    assert forced(again) is None
+    assert discarded(again, 6 * size) == []
+    again.close()
+    assert contents(tmp_path) == b"".join(frames[10:15])
+
+
+def test_a_segment_that_is_missing_after_the_first_is_damage_also_when_others_were_discarded(tmp_path: Path) -> None:
+    kept(tmp_path, *([seal(1, bytes([number]) * 400)] for number in range(12)), segment_bytes=1000)
+    log = Log(tmp_path)
+    log.contents()
+    assert discarded(log, 900) == []
+    log.close()
+    segments(tmp_path)[2].unlink()
+    with pytest.raises(LogDamaged, match="missing"):
+        contents(tmp_path)
+
+
+def test_a_segment_that_cannot_be_deleted_is_a_disk_that_fails(tmp_path: Path) -> None:
+    kept(tmp_path, *([seal(1, bytes([number]) * 400)] for number in range(8)), segment_bytes=1000)
+    log = Log(tmp_path)
+    log.contents()
+    segments(tmp_path)[0].unlink()
+    (failure,) = discarded(log, 900)
+    log.close()
+    assert "0000000001.segment: No such file or directory" in str(failure)
+
+
+def test_a_log_under_constant_checkpoints_stays_bounded(tmp_path: Path) -> None:
+    """Ten lives, together a thousand numbers and half a megabyte, in three segments of 4 KB."""
+    number = 0
+    for life in range(1, 11):
+        counting = Counting(tmp_path)
+        assert (counting.tally.number, counting.router.incarnation, counting.latest.number) == (number, life, life)
+        for _ in range(100):
+            counting.count()
+            assert len(segments(tmp_path)) <= 3
+        number = counting.durable
+        counting.close()
+        assert sum(path.stat().st_size for path in segments(tmp_path)) <= 3 * SEGMENT_BYTES
+    assert number == 1000
+
+
+WHENS = ["before it deletes anything", "before a segment is deleted", "before a segment is gone for good"]
+
+
+@pytest.mark.parametrize("when", WHENS)
+def test_a_process_that_is_killed_between_a_checkpoint_and_what_it_deletes_goes_on_from_the_checkpoint(
+    tmp_path: Path, when: str
+) -> None:
+    """Again and again at the same point, so that what one life has left is deleted by a later one."""
+    durable = 0
+    for _ in range(3):
+        command = [sys.executable, "-m", "tests.node.tallying", str(tmp_path), when]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60)
+        assert told.returncode == -signal.SIGKILL, told.stderr
+        began, *counted = [int(line.split()[1]) for line in told.stdout.decode().splitlines()]
+        assert began >= durable
+        assert counted == list(range(began + 1, began + 1 + len(counted)))
+        durable = counted[-1]
+    counting = Counting(tmp_path)
+    assert counting.tally.number >= durable
+    assert counting.router.incarnation == 4
+    for _ in range(40):
+        counting.count()
+    counting.close()
+    assert len(segments(tmp_path)) <= 3
+
+
+def test_a_process_that_is_killed_at_any_moment_goes_on_from_what_it_promised(tmp_path: Path) -> None:
+    chance = Random(3)
+    durable = 0
+    for life in range(1, 6):
+        command = [sys.executable, "-m", "tests.node.tallying", str(tmp_path)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(chance.randrange(1, 120))]
+            process.kill()
+            lines += process.stdout.readlines()
+        durable = max(durable, int(lines[-1].split()[1]))
+        counting = Counting(tmp_path)
+        assert counting.tally.number >= durable
+        assert counting.router.incarnation == 2 * life
+        counting.close()
+    assert len(segments(tmp_path)) <= 5

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from greenline.kernel.events import Downcall, Upcall
-from greenline.kernel.identities import MessageId, ProcId
+from greenline.kernel.identities import ProcId
 
 __all__ = [
     "Append",
@@ -21,6 +21,7 @@ __all__ = [
     "Broadcast",
     "Call",
     "CancelTimer",
+    "Checkpoint",
     "Downcall",
     "Effect",
     "Halt",
@@ -65,6 +66,16 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     record: Any
 
 
+class Checkpoint(msgspec.Struct, frozen=True, gc=False):
+    """From here on, what this core has on disk is exactly these records: what it appended before is void.
+
+    Nothing is promised until a barrier after it is durable. A crash before that leaves the old records or the new ones,
+    never a mixture.
+    """
+
+    records: tuple[Any, ...]
+
+
 class Barrier(msgspec.Struct, frozen=True, gc=False):
     """Force all that was appended so far. Tickets rise strictly within a life."""
 
@@ -91,7 +102,8 @@ class Trace(msgspec.Struct, frozen=True, gc=False):
 
     kind: str
     detail: str | None = None
-    message: MessageId | None = None
+    message: object = None
+    """A message, or whatever else has a name."""
     members: tuple[ProcId, ...] | None = None
     colour: str | None = None
     position: int | None = None
@@ -117,6 +129,7 @@ Effect = (
     | SetTimer
     | CancelTimer
     | Append
+    | Checkpoint
     | Barrier
     | Withdraw
     | Call

@@ -52,6 +52,15 @@ class Force(msgspec.Struct, frozen=True, gc=False):
     number: int
 
 
+class Discard(msgspec.Struct, frozen=True, gc=False):
+    """Nobody needs what stands before this place of the log, and what is needed instead is durable: any part may go.
+
+    A place is counted in bytes from where the contents began that this life was booted with, also after a discard.
+    """
+
+    before: int
+
+
 class Ask(msgspec.Struct, frozen=True, gc=False):
     """Put a request to a port outside, then come back with `answered(layer, call, result)`."""
 
@@ -79,4 +88,4 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Order = Transmit | Arm | Disarm | Cut | Write | Force | Ask | Tell | Record | Stop
+Order = Transmit | Arm | Disarm | Cut | Write | Force | Discard | Ask | Tell | Record | Stop

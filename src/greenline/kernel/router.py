@@ -2,8 +2,9 @@
 
 The same router runs in the simulator and in a node. It carries effects between neighbours, turns messages
 into frames and back, holds gated outputs until their barrier is durable, lets pending barriers share one
-forced write, drops timers that were cancelled or set anew, owns the node's incarnation, and writes the trace
-of what passes the group communication port. It does no I/O: it answers every input with orders.
+forced write, has discarded what checkpoints leave to nobody, drops timers that were cancelled or set anew, owns
+the node's incarnation, and writes the trace of what passes the group communication port. It does no I/O: it
+answers every input with orders.
 
 A life goes Booting -> Running -> Stopped; Booting lasts until the new incarnation is durable.
 """
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 
 from greenline.kernel import evidence
-from greenline.kernel.codec import KERNEL_CHANNEL, Codec, CodecError, Log, unseal_one
+from greenline.kernel.codec import KERNEL_CHANNEL, Codec, CodecError, unseal_one
 from greenline.kernel.core import Core, Impossible
 from greenline.kernel.effects import (
     Append,
@@ -26,6 +27,7 @@ from greenline.kernel.effects import (
     Broadcast,
     Call,
     CancelTimer,
+    Checkpoint,
     Halt,
     Ignored,
     Send,
@@ -36,21 +38,13 @@ from greenline.kernel.effects import (
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Received, Start, TimerFired, Upcall
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
-from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Discard, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.ports import Busy, Multicast, RegularConf, TooLarge, TransitionalConf
+from greenline.kernel.recovery import KERNEL, Life, Past, Renewal, recover
 from greenline.kernel.scribe import Depth, Scribe
-
-
-class Life(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The kernel's own record: a life began."""
-
-    incarnation: int
-
 
 DISK_FAILED = "the disk failed: "
 """How the reason begins for which a node stops when its disk does."""
-
-_LIVES: Codec[Life] = Codec(KERNEL_CHANNEL, Life)
 
 
 class Layer:
@@ -65,16 +59,31 @@ class Layer:
         "generations",
         "held",
         "last",
+        "last_frame",
         "last_ticket",
         "name",
+        "oldest",
+        "only_last_record",
         "phase",
         "wire",
     )
 
     def __init__(
-        self, name: str, channel: int, core: Core, messages: Any, records: Any, last: tuple[type[Any], ...] = ()
+        self,
+        name: str,
+        channel: int,
+        core: Core,
+        messages: Any,
+        records: Any,
+        last: tuple[type[Any], ...] = (),
+        *,
+        only_last_record: bool = False,
     ) -> None:
-        """`last`: messages that are handed over after all others that came in one go (a token behind its packets)."""
+        """`last`: messages that are handed over after all others that came in one go (a token behind its packets).
+
+        `only_last_record`: each record replaces the one before it, so the log is not kept for this core's sake. A
+        core of which that is not true keeps the log from its oldest record on, until it makes a checkpoint.
+        """
         if channel == KERNEL_CHANNEL:
             raise ValueError(f"channel {KERNEL_CHANNEL} is the kernel's own; give {name} another")
         self.name = name
@@ -91,6 +100,20 @@ class Layer:
         """Outputs behind barriers that are not durable yet, by ticket."""
         self.durable = 0
         self.last_ticket = 0
+        self.only_last_record = only_last_record
+        self.last_frame: bytes | None = None
+        """Of a core with `only_last_record`: what is written again before the log is discarded."""
+        self.oldest: int | None = None
+        """Of any other: where the oldest record is that it needs, once all that is written is durable."""
+
+    def recall(self, past: Past) -> tuple[Any, ...]:
+        """What it is told when it starts."""
+        if not self.only_last_record:
+            self.oldest = past.oldest
+            return tuple(past.records)
+        for record in past.records[-1:]:
+            self.last_frame = self.disk.encode(record)
+        return tuple(past.records[-1:])
 
 
 class Booting(msgspec.Struct, frozen=True):
@@ -126,6 +149,11 @@ class Router:
         self._by_channel = {layer.channel: position for position, layer in enumerate(layers)}
         if len(self._by_channel) < len(layers):
             raise ValueError("two cores of a node share a channel: each needs its own")
+        self._end = 0
+        """Where the log ends, written or still to be: a place, as the orders count them."""
+        self._discards: deque[tuple[int, int]] = deque()
+        """Which force makes which place the first that is needed."""
+        self._discarded = 0
         self._last_names: tuple[ProcId, ...] = ()
         self._last_others: tuple[ProcId, ...] = ()
         self._agenda: deque[tuple[int, Event]] = deque()
@@ -138,22 +166,15 @@ class Router:
         """Begin a life from what the disk had. Nothing else happens until its incarnation is durable."""
         assert self.life is None, "a router lives once"
         self._now = now
-        incarnation = 0
-        records: list[list[Any]] = [[] for _ in self.layers]
-        frames = Log(log)
-        for frame in frames:
-            if frame.channel == KERNEL_CHANNEL:
-                incarnation = _LIVES.decode(frame).incarnation
-                continue
-            position = self._by_channel.get(frame.channel)
-            if position is None:
-                raise CodecError(f"the log has records of channel {frame.channel}, which no core of this node reads")
-            records[position].append(self.layers[position].disk.decode(frame))
-        self.incarnation = incarnation + 1
-        self.life = Booting(self.incarnation, tuple(map(tuple, records)))
-        self._forces = 1
-        cut: list[Order] = [Cut(frames.end)] if frames.torn else []
-        return [*cut, Write(_LIVES.encode(Life(self.incarnation))), Force(1)]
+        found = recover(log, {layer.channel: layer.disk for layer in self.layers})
+        self.incarnation = found.incarnation + 1
+        self.life = Booting(self.incarnation, tuple(layer.recall(found.pasts[layer.channel]) for layer in self.layers))
+        self._end = found.end
+        if found.is_torn:
+            self._orders.append(Cut(found.end))
+        self._write(KERNEL.encode(Life(self.incarnation)))
+        self._force()
+        return self._take_orders()
 
     def received(self, now: float, sender: ProcId, datagram: bytes) -> list[Order]:
         """A datagram from a peer. What is not for us, or not well-formed, is dropped and counted."""
@@ -221,6 +242,8 @@ class Router:
         if self._waiting and type(self.life) is Running:
             self._force()
         self._drain()
+        if self._discards:
+            self._discard(number)
         return self._take_orders()
 
     def answered(self, now: float, position: int, call: int, result: Any) -> list[Order]:
@@ -238,6 +261,15 @@ class Router:
         self._now = now
         self._run(0, Downcall(payload))
         return self._take_orders()
+
+    def witnessed(self, now: float, port: str, kind: str, **columns: Any) -> Row | None:
+        """A port outside did something for this node: a row of evidence, in its place among the node's own.
+
+        It is for whoever drives this node to write down at once: all orders before it have been carried out.
+        """
+        if type(self.life) is not Running:
+            return None
+        return self.scribe.outside(now, port, kind, **columns)
 
     def disk_failed(self, now: float, reason: str) -> list[Order]:
         """A write or a forced write failed: it is never retried, nothing that waits for it ever leaves."""
@@ -367,7 +399,46 @@ class Router:
             self._orders.append(Disarm(position, effect.timer))
 
     def _append(self, position: int, effect: Append) -> None:
-        self._orders.append(Write(self.layers[position].disk.encode(effect.record)))
+        layer = self.layers[position]
+        frame = layer.disk.encode(effect.record)
+        if layer.oldest is None:
+            if layer.only_last_record:
+                layer.last_frame = frame
+            else:
+                layer.oldest = self._end
+        self._end += len(frame)
+        self._orders.append(Write(frame))
+
+    def _checkpoint(self, position: int, effect: Checkpoint) -> None:
+        """Say again what others need from before this place, then renew: what stands before it can go."""
+        layer = self.layers[position]
+        assert not layer.only_last_record, f"{layer.name} needs its last record only: append it"
+        frames = [layer.disk.encode(record) for record in effect.records]  # all, before any of them is written
+        here = self._end
+        self._write(KERNEL.encode(Life(self.incarnation)))
+        for each in self.layers:
+            if each.last_frame is not None:
+                self._write(each.last_frame)
+        layer.oldest = self._end if frames else None
+        self._write(KERNEL.encode(Renewal(layer.channel, len(frames))))
+        for frame in frames:
+            self._write(frame)
+        # The next force makes this durable, and with it every renewal before it that `oldest` counts on.
+        needed = min([here, *(each.oldest for each in self.layers if each.oldest is not None)])
+        self._discards.append((self._forces + 1, needed))
+
+    def _write(self, frame: bytes) -> None:
+        self._end += len(frame)
+        self._orders.append(Write(frame))
+
+    def _discard(self, number: int) -> None:
+        """What the checkpoints that this force has made durable leave to nobody."""
+        needed = self._discarded
+        while self._discards and self._discards[0][0] <= number:
+            _, needed = self._discards.popleft()
+        if needed > self._discarded and type(self.life) is Running:
+            self._discarded = needed
+            self._orders.append(Discard(needed))
 
     def _barrier(self, position: int, effect: Barrier) -> None:
         layer = self.layers[position]
@@ -432,6 +503,7 @@ _CARRY_OUT: dict[type[Any], Callable[[Router, int, Any], None]] = {
     SetTimer: Router._set_timer,
     CancelTimer: Router._cancel_timer,
     Append: Router._append,
+    Checkpoint: Router._checkpoint,
     Barrier: Router._barrier,
     Withdraw: Router._withdraw,
     Call: Router._call,

@@ -18,7 +18,7 @@ from typing import Any
 
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
-from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Discard, Force, Order, Record, Stop, Tell, Transmit, Write
 from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
@@ -211,11 +211,20 @@ class Node:
         with suppress(RuntimeError):  # the loop may be gone by now
             self._loop.call_soon_threadsafe(self._forced, number, failure)
 
+    def _report_failure(self, failure: DiskFailed) -> None:
+        """From the disk's thread, as well."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._disk_failed, failure)
+
+    def _disk_failed(self, failure: DiskFailed) -> None:
+        if self.stopped is None:
+            self._perform(self.router.disk_failed(time.monotonic(), str(failure)))
+
     def _forced(self, number: int, failure: DiskFailed | None) -> None:
         if self.stopped is not None:
             return
         if failure is not None:
-            self._perform(self.router.disk_failed(time.monotonic(), str(failure)))
+            self._disk_failed(failure)
             return
         self.traffic.forced_writes += 1
         if self._sealer is None:
@@ -268,6 +277,8 @@ class Node:
                     self._log.write(frame)
                 case Force(number):
                     self._log.force(partial(self._report, number))
+                case Discard(before):
+                    self._log.discard(before, self._report_failure)
                 case Stop(reason):
                     self.stopped = reason
                     self._orders.clear()

@@ -94,7 +94,7 @@ class Life:
     def _made(self) -> Node:
         config = self.config
         settings = fit(config.ring, config.name, config.addresses, config.link)
-        layers = [Layer("ring", 1, RingCore(settings), AnyMessage, Ceiling, (RegularToken,))]
+        layers = [Layer("ring", 1, RingCore(settings), AnyMessage, Ceiling, (RegularToken,), only_last_record=True)]
         log = Log(config.data / "log")
         try:
             node = Node(

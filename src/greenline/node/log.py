@@ -10,6 +10,9 @@ order, and then it never was. The checks are made with the log's id, so a batch 
 inside this one is none. Only one batch is under way at a time, and a segment is forced to its end before the next one
 is begun: a broken batch is the last, or the log is damaged, and is not read.
 
+Segments of which nobody needs anything any more are deleted from the front, one by one, each gone for good before the
+next: a log may begin with any segment, but none is missing after the first.
+
 Space is taken from the file system without writing zeros into it: a short forced write costs the same, and a stream of
 long ones is three times as fast as when every byte is written twice.
 """
@@ -20,6 +23,7 @@ import os
 import secrets
 import struct
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,6 +67,10 @@ class Log:
         self._size = self._at = 0
         self._number = 0
         """Of the last batch."""
+        self._end = 0
+        """Where the frames end, in bytes from where the contents began: a place, as a discard counts them."""
+        self._full: deque[tuple[int, int]] = deque()
+        """The segments before the last one, and where the frames of each end."""
         self._again = b""
         """After a forced write that failed, pages may count as written that are not: a new life writes them again."""
         directory.mkdir(parents=True, exist_ok=True)
@@ -79,6 +87,8 @@ class Log:
         for number in sorted(int(path.stem) for path in self.directory.glob(f"*{SUFFIX}")):
             if self._segment and number != self._segment + 1:
                 raise LogDamaged(f"{self._path(self._segment + 1)} is missing")
+            if self._segment:
+                self._full.append((self._segment, self._end))
             data = self._path(number).read_bytes()
             self._segment = number
             self._read_segment(data, found)
@@ -96,6 +106,7 @@ class Log:
             if self._number and number != self._number + 1:
                 raise LogDamaged(f"{self._path(self._segment)}: batch {number} follows batch {self._number}")
             found.append(data[self._at + _BEFORE_FRAMES : end])
+            self._end += end - self._at - _BEFORE_FRAMES
             self._number, self._at = number, end
         # What a crash tore is the last: nothing was begun before it was there as a whole.
         at = data.find(_BATCH_MAGIC, self._at)
@@ -142,6 +153,10 @@ class Log:
         pending, self._pending = self._pending, []
         self._thread.submit(self._force, pending, done)
 
+    def discard(self, before: int, failed: Callable[[DiskFailed], None]) -> None:
+        """Delete the segments that end before this place, in the thread; `failed` is called there, if it is."""
+        self._thread.submit(self._discard, before, failed)
+
     def close(self) -> None:
         self._thread.shutdown(wait=True)
         file, self._file = self._file, None
@@ -171,6 +186,7 @@ class Log:
         head = _BATCH.pack(_BATCH_MAGIC, len(frames), self._number)
         self._write(b"".join((head, _CHECK.pack(self._check(head, frames)), frames)), self._at)
         self._at += needed
+        self._end += len(frames)
 
     def _write(self, data: bytes, at: int) -> None:
         """All of it: the kernel may take less than it is given."""
@@ -194,7 +210,17 @@ class Log:
         before, self._file = self._file, file
         self._segment, self._at = following, _HEAD_BYTES
         if before is not None:
+            self._full.append((following - 1, self._end))
             os.close(before)
+
+    def _discard(self, before: int, failed: Callable[[DiskFailed], None]) -> None:
+        try:
+            while self._full and self._full[0][1] <= before:
+                number, _ = self._full.popleft()
+                self._path(number).unlink()
+                force_directory(self.directory)  # or a crash could bring this one back, and not the next
+        except OSError as error:
+            failed(DiskFailed(f"{error.filename or self.directory}: {error.strerror}"))
 
     def _make(self, number: int, size: int) -> None:
         """A segment that is there as a whole or not at all."""
@@ -221,7 +247,7 @@ class Log:
 
 
 def force_directory(directory: Path) -> None:
-    """A new name in it survives from here on."""
+    """A new name in it survives from here on, and one that is gone stays so."""
     number = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -29,6 +29,9 @@ class Disk:
         self._chance = chance
         self._frames: list[bytes] = []
         self._durable = 0
+        """How many of them a crash leaves for sure."""
+        self._gone = self._gone_bytes = 0
+        """Frames that were discarded in this life, and their bytes."""
         self._life = 0
 
     def contents(self) -> bytes:
@@ -37,9 +40,27 @@ class Disk:
 
     def cut(self, at: int) -> None:
         """Cut off what stands behind this byte."""
-        while len(self.contents()) > at:
-            self._frames.pop()
+        assert not self._gone, "a log is cut before anything is discarded"
+        left = sum(map(len, self._frames))
+        while left > at:
+            left -= len(self._frames.pop())
         self._durable = min(self._durable, len(self._frames))
+
+    def discard(self, before: int) -> None:
+        """Drop some of what stands before this place, from the front: all of it, or a part, or nothing yet.
+
+        A place is counted from where the contents began that this life found.
+        """
+        needless, at = 0, self._gone_bytes
+        while needless < len(self._frames) and at + len(self._frames[needless]) <= before:
+            at += len(self._frames[needless])
+            needless += 1
+        assert needless <= self._durable, "what is discarded was superseded by something durable"
+        dropped = self._chance.choice((needless, self._chance.randrange(needless + 1)))
+        self._gone_bytes += sum(map(len, self._frames[:dropped]))
+        self._gone += dropped
+        self._durable -= dropped
+        del self._frames[:dropped]
 
     def write(self, frame: bytes) -> None:
         if self.full_for:
@@ -52,9 +73,9 @@ class Disk:
         if self.full_for or self.failures:
             if self.failures:
                 self.failures.pop(0)
-            self._agenda.after(duration, self._over, self._life, self._durable, failed)
+            self._agenda.after(duration, self._over, self._life, 0, failed)
         else:
-            self._agenda.after(duration, self._over, self._life, len(self._frames), done)
+            self._agenda.after(duration, self._over, self._life, self._gone + len(self._frames), done)
 
     def crash(self, keep: float, tear: bool) -> None:
         """Lose a suffix of what was not forced: `keep` is the part of it that survives, a torn record after it."""
@@ -66,9 +87,10 @@ class Disk:
             torn = [whole[: max(1, int(len(whole) * self._chance.random()))]]
         self._frames[kept:] = torn
         self._durable = len(self._frames)  # what is on the disk after a crash is there to stay
+        self._gone = self._gone_bytes = 0
         self._life += 1
 
     def _over(self, life: int, durable: int, tell: Callable[[], None]) -> None:
         if life == self._life:
-            self._durable = max(self._durable, durable)
+            self._durable = max(self._durable, durable - self._gone)
             tell()
