@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from greenline.cli.verdicts import again
+from greenline.simulation.plan import draw_plan
+from greenline.simulation.subjects import SUBJECTS
 from tests.cli.command import Greenline
 
 WRONG = ("simulate", "noticeboard", "--nodes", 5, "--profile", "storm", "--mutant", "delivers-before-its-barrier")
@@ -118,6 +121,8 @@ def test_a_soak_ends_when_its_time_is_up(greenline: Greenline) -> None:
         (["noticeboard", "--plan", "/nowhere/plan.json"], "cannot read the plan /nowhere/plan.json: No such file"),
         (["noticeboard", "--trace", "/proc/nowhere"], "cannot make the directory /proc/nowhere"),
         (["noticeboard", "--turbo"], "No such option"),
+        (["noticeboard", "--over", "ring"], "--over ring: noticeboard is simulated as it is; --over is for engine"),
+        (["engine", "--over", "corosync"], "--over corosync: engine runs over adversary, ring"),
         (["noticeboard", "--nodes", "many"], "Invalid value for '--nodes'"),
         ([], "Missing argument 'CORE'"),
     ],
@@ -153,6 +158,11 @@ def test_a_plan_that_is_none_is_refused(greenline: Greenline, tmp_path: Path) ->
             '{"core": "noticeboard", "seed": 1, "names": ["p", "q"], "requests":'
             ' [{"at": 1, "process": "x", "text": "", "service": "safe"}]}',
             "names a process that it does not have: x",
+        ),
+        (
+            '{"core": "engine-over-ring", "seed": 1, "names": ["p", "q"], "requests":'
+            ' [{"at": 1, "process": "p", "text": "m1", "service": "safe"}]}',
+            "'m1' asks nothing of a replica; write it like 's1/4 append l1 7'",
         ),
     ]:
         path.write_text(contents)
@@ -222,3 +232,17 @@ def test_a_trace_whose_end_was_cut_off_is_read_with_a_word_about_it(greenline: G
         answer = greenline("trace", what, path)
         assert answer.status == 0
         assert "ends in a block that was cut off" in answer.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("over", ["adversary", "ring"])
+def test_the_engine_is_simulated_over_what_is_asked_for(greenline: Greenline, over: str) -> None:
+    answer = greenline("simulate", "engine", "--over", over, "--seeds", "0:1", "--json")
+    assert answer.json["core"] == f"engine-over-{over}"
+    assert answer.json["runs"][0]["run"] == f"engine-over-{over}-calm-3-0"
+    assert answer.json["runs"][0]["counts"]["installs"] > 0
+
+
+def test_the_engine_is_shown_again_by_the_command_that_is_printed() -> None:
+    plan = draw_plan(SUBJECTS["engine-over-ring"], 7, 5, "storm")
+    assert again(plan, False) == "greenline simulate engine --over ring --nodes 5 --profile storm --seeds 7 --story"

@@ -13,6 +13,8 @@ from greenline.kernel.database import (
     Apply,
     Ask,
     Chunk,
+    Commit,
+    Committed,
     Digest,
     DigestOf,
     Open,
@@ -41,6 +43,7 @@ class Ledger:
     def __init__(self) -> None:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
         self.db.execute("CREATE TABLE ledger (position INTEGER PRIMARY KEY, entry BLOB NOT NULL)")
+        self.committed = 0
         self.held: list[tuple[int, bytes]] = []
         self.red: tuple[bytes, ...] = ()
 
@@ -54,7 +57,10 @@ class Ledger:
             case Open():
                 return self._opened()
             case Apply(position, bundle):
-                return self._apply(position, bundle)
+                return self._apply(position, b"".join(bundle))
+            case Commit(position):
+                self.committed = position
+                return Committed(position, position)
             case Overlay(bundles):
                 self.red = bundles
                 return self._opened()
@@ -79,14 +85,14 @@ class Ledger:
         return Applied(position, self._digest(), (b"1 row",))
 
     def _opened(self) -> Opened:
-        return Opened(self.position, self._digest())
+        return Opened(self.position, self._digest(), self.committed)
 
     def _digest(self) -> bytes:
         return blake2b(repr(self.db.execute("SELECT * FROM ledger ORDER BY 1").fetchall()).encode()).digest()
 
 
 class Clerk:
-    """A core that enters what it is asked to, the commit gated on the record: log before data."""
+    """A core that enters what it is asked to at once, the commit gated on the record: log before data."""
 
     phase = None
 
@@ -97,8 +103,9 @@ class Clerk:
         match event:
             case Downcall(Multicast() as entry):
                 self.position += 1
-                apply = Call(self.position, DATABASE, Apply(self.position, entry.payload), gate=self.position)
-                return [Append(Word(entry.payload)), Barrier(self.position), apply]
+                apply = Call(self.position, DATABASE, Apply(self.position, (entry.payload,)))
+                commit = Call(-self.position, DATABASE, Commit(self.position), gate=self.position)
+                return [apply, Append(Word(entry.payload)), Barrier(self.position), commit]
             case Durable(ticket):
                 return [Upcall(("durable", ticket))]
             case Answered(_, result):
@@ -116,26 +123,28 @@ def test_a_commit_waits_for_its_record_and_its_answer_comes_back() -> None:
     world.run_until(0.1)
 
     world["p"].multicast(b"one", Service.SAFE)
-    assert ledger.position == 0, "nothing is committed before its record is forced"
+    assert ledger.position == 1, "it is applied as soon as it is asked for"
+    assert ledger.committed == 0, "and nothing is committed before its record is forced"
     world.run_until(0.2)
-    assert ledger.position == 1
-    durable, applied = world["p"].app.told
+    assert ledger.committed == 1
+    durable, applied, committed = world["p"].app.told
     assert durable == ("durable", 1)
     assert isinstance(applied, Applied)
     assert applied.position == 1
+    assert committed == Committed(1, durable=1)
 
 
 def test_an_adapter_neither_skips_nor_repeats() -> None:
     ledger = Ledger()
-    assert ledger.answer(Open()) == Opened(0, ledger._digest())
-    assert isinstance(ledger.answer(Apply(1, b"one")), Applied)
-    assert isinstance(ledger.answer(Apply(1, b"one")), Refused)
-    assert isinstance(ledger.answer(Apply(3, b"three")), Refused)
+    assert ledger.answer(Open()) == Opened(0, ledger._digest(), durable=0)
+    assert isinstance(ledger.answer(Apply(1, (b"one",))), Applied)
+    assert isinstance(ledger.answer(Apply(1, (b"one",))), Refused)
+    assert isinstance(ledger.answer(Apply(3, (b"three",))), Refused)
 
 
 def test_a_dirty_query_sees_the_overlay_and_a_clean_one_does_not() -> None:
     ledger = Ledger()
-    ledger.answer(Apply(1, b"green"))
+    ledger.answer(Apply(1, (b"green",)))
     ledger.answer(Overlay((b"red",)))
     assert ledger.answer(Query(b"")) == Rows(1, b"green")
     assert ledger.answer(Query(b"", dirty=True)) == Rows(1, b"green,red")
@@ -144,11 +153,11 @@ def test_a_dirty_query_sees_the_overlay_and_a_clean_one_does_not() -> None:
 def test_a_snapshot_travels_in_chunks_while_the_writer_goes_on() -> None:
     source, target = Ledger(), Ledger()
     for position in (1, 2, 3):
-        source.answer(Apply(position, b"entry %d" % position))
+        source.answer(Apply(position, (b"entry %d" % position,)))
     held = source.answer(SnapshotBegin())
     assert held == SnapshotHeld(3, 3)
     before = source.answer(DigestOf())
-    source.answer(Apply(4, b"meanwhile"))
+    source.answer(Apply(4, (b"meanwhile",)))
 
     for number in range(3):
         chunk = source.answer(SnapshotChunk(number))

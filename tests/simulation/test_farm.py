@@ -11,8 +11,9 @@ import pytest
 from greenline.kernel.ports import Service
 from greenline.simulation.farm import BATCH, HASH_SEED, Batch, Farm, Judging, WorkerFailed, batches
 from greenline.simulation.faults import Ambush, Crash, Partition
-from greenline.simulation.plan import Plan, Request, draw_plan
+from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import play
+from greenline.simulation.requests import Request
 from greenline.simulation.shrink import RIGHT_AFTER_S, shrink
 from greenline.simulation.subjects import NOTICEBOARD
 from greenline.trace.order import told

@@ -8,8 +8,9 @@ from random import Random
 
 from greenline.kernel.evidence import WORLD, Row
 from greenline.kernel.ports import Service
-from greenline.simulation.plan import Plan, draw_requests, names_for
+from greenline.simulation.plan import Plan, names_for
 from greenline.simulation.play import play
+from greenline.simulation.requests import draw_requests
 
 SERVICES = (Service.BASIC, Service.CAUSAL, Service.AGREED, Service.SAFE, Service.SAFE)
 SECONDS = 0.6

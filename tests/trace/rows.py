@@ -9,6 +9,16 @@
 
 A line is who (process and life), what kind, and what the kind needs: a message and a service, or a configuration
 and its members. `conf=` and `digest=` may follow; a message's digest is its own name unless told otherwise.
+
+What a replication engine, its database and its clients say is written by `_FIELDS`, several members with commas:
+
+    p.1 recover 0 0
+    p.1 install 1 1 p,q
+    p.1 mark q#1 red ExchangeActions
+    p.1 mark q#1 green 1 OR-1.1 RegPrim
+    p.1 apply 1 0 s/1
+    * call s/1 p local append l1 5
+    * return s/1 green 1 0 local l1 5
 """
 
 from __future__ import annotations
@@ -21,6 +31,42 @@ from greenline.kernel.evidence import WORLD, Row
 from greenline.trace.tables import to_table
 
 _ABOUT_A_MESSAGE = {"generate", "send", "deliver"}
+
+_FIELDS = {
+    "recover": "position sub",
+    "create": "message sub",
+    "mark": "message colour detail",
+    "mark green": "message colour position detail",
+    "durable": "position",
+    "line": "members position",
+    "vulnerable": "position sub members detail",
+    "cpc": "position sub members",
+    "install": "position sub members",
+    "voter": "position members sub detail",
+    "white": "position",
+    "discard": "position detail",
+    "apply": "position sub message",
+    "commit": "position",
+    "opened": "position",
+    "call": "message members service detail",
+    "return": "message colour service detail",
+    "return green": "message colour position sub service detail",
+    "refused": "message detail",
+    "final": "members position sub",
+}
+"""What follows the kind, word by word; `detail` takes all the rest. Of green ones a place is told too."""
+
+_DATABASE = {"apply", "commit", "opened"}
+_CLIENTS = {"call", "return", "refused", "final"}
+_STATES = {"NonPrim", "RegPrim", "TransPrim", "ExchangeStates", "ExchangeActions", "Construct", "No", "Un"}
+_DIGESTS = {
+    "create": "message",
+    "mark green": "position",
+    "install": "position",
+    "apply": "message",
+    "final": "position",
+}
+"""Which kinds have a digest, and what it says unless told otherwise."""
 
 
 def history(text: str) -> list[Row]:
@@ -40,11 +86,30 @@ def history(text: str) -> list[Row]:
             row.digest = named.get("digest", plain[0])
         elif kind in ("regular", "transitional"):
             confs[who], row.members = plain[0], " ".join(plain[1:])
+        elif kind in _FIELDS:
+            _say(row, plain, named.get("digest"))
         elif plain:
             row.detail = " ".join(plain)
+            row.layer = "engine" if kind == "phase" and row.detail in _STATES else None
         row.conf = named.get("conf", None if process == WORLD else confs.get(who))
         rows.append(row)
     return rows
+
+
+def _say(row: Row, words: list[str], digest: str | None) -> None:
+    """A row of an engine, of its database or of its clients."""
+    kind = f"{row.kind} green" if "green" in words[1:2] else row.kind
+    row.layer = "database" if row.kind in _DATABASE else None if row.kind in _CLIENTS else "engine"
+    fields = _FIELDS[kind].split()
+    for place, (field, word) in enumerate(zip(fields, words, strict=False)):
+        if field == "detail":
+            row.detail = " ".join(words[place:])
+        elif field in ("position", "sub"):
+            setattr(row, field, int(word))
+        else:
+            setattr(row, field, word.replace(",", " "))
+    if kind in _DIGESTS:
+        row.digest = digest or str(getattr(row, _DIGESTS[kind]))
 
 
 def trace(*histories: str) -> pa.Table:

@@ -15,22 +15,34 @@ import msgspec
 import typer
 
 from greenline.cli.say import Misuse, Status, as_json, line, progress
-from greenline.cli.verdicts import again, as_object, explain_first, run_object, status_of, summary, tell_run, verdict
+from greenline.cli.verdicts import (
+    again,
+    as_object,
+    command,
+    explain_first,
+    run_object,
+    status_of,
+    summary,
+    tell_run,
+    verdict,
+)
 from greenline.simulation.divergence import diverges
 from greenline.simulation.farm import BATCH, Batch, Farm, Judging, Report, batches
 from greenline.simulation.faults import KINDS
+from greenline.simulation.load import submission_of
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
 from greenline.simulation.scenarios.ring import SCENARIOS
 from greenline.simulation.scenarios.stage import what_goes_wrong
-from greenline.simulation.subjects import SUBJECTS, Subject
+from greenline.simulation.subjects import CORES, SUBJECTS, Subject
 
 EXAMPLES = """\b
 Examples:
   greenline simulate ring --nodes 5 --seeds 0:1000 --profile storm
   greenline simulate ring --seeds 17 --profile storm --story
   greenline simulate noticeboard --nodes 5 --profile storm --mutants
+  greenline simulate engine --over ring --nodes 5 --profile storm
 """
 MOST_NODES = 64
 COMPARED = 2
@@ -38,7 +50,7 @@ COMPARED = 2
 
 
 def simulate(
-    core: Annotated[str, typer.Argument(metavar="CORE", help=f"The protocol: {', '.join(SUBJECTS)}.")],
+    core: Annotated[str, typer.Argument(metavar="CORE", help=f"The protocol: {', '.join(CORES)}.")],
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many processes.")] = 3,
     seeds: Annotated[str, typer.Option(help="One seed, or A:B for A up to but not including B.")] = "0:100",
     profile: Annotated[
@@ -54,6 +66,9 @@ def simulate(
     twice: Annotated[bool, typer.Option("--twice", help="Play each seed in two processes and compare.")] = False,
     mutant: Annotated[str | None, typer.Option(help="Run a protocol with this seeded bug.")] = None,
     mutants: Annotated[bool, typer.Option("--mutants", help="Run every seeded bug; each must be caught.")] = False,
+    over: Annotated[
+        str | None, typer.Option(help="What the engine runs over: adversary, ring.", show_default="adversary")
+    ] = None,
     tries: Annotated[int, typer.Option(help="How many seeds a seeded bug may escape before that is a failure.")] = 200,
     plan: Annotated[Path | None, typer.Option(help="Play a plan that was kept by an earlier run.")] = None,
     soak: Annotated[float | None, typer.Option(help="Go on with new seeds for so many seconds.")] = None,
@@ -63,7 +78,7 @@ def simulate(
 
     A run is fully decided by its seed. After the faults the network heals, and the run goes on until it is quiet.
     """
-    subject = _subject(core)
+    subject = _subject(core, over)
     kinds = _kinds(only)
     if kinds and profile is not None:
         raise Misuse(f"--only {only} and --profile {profile}: single kinds of fault, or a profile of them, not both")
@@ -80,7 +95,7 @@ def simulate(
     if mutants:
         raise typer.Exit(_catch_mutants(subject, draw, range(first, first + tries), json))
     if plan is not None:
-        how = shlex.join(["greenline", "simulate", core, "--plan", str(plan), *(["--twice"] if twice else [])])
+        how = shlex.join([*command(subject), "--plan", str(plan), *(["--twice"] if twice else [])])
         raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, twice, how))
     if story or until is not None:
         if end - first != 1:
@@ -106,10 +121,22 @@ def simulate(
 # What was asked for, checked.
 
 
-def _subject(core: str) -> Subject:
-    if core not in SUBJECTS:
-        raise Misuse(f"there is no protocol {core!r} to simulate; there is {', '.join(SUBJECTS)}")
-    return SUBJECTS[core]
+def _subject(core: str, over: str | None) -> Subject:
+    if core not in CORES:
+        raise Misuse(f"there is no protocol {core!r} to simulate; there is {', '.join(CORES)}")
+    choices = CORES[core]
+    if over is None:
+        return choices[0]
+    for subject in choices:
+        if subject.over == over:
+            return subject
+    if choices[0].over is None:
+        raise Misuse(f"--over {over}: {core} is simulated as it is; --over is for {' '.join(_with_a_choice())}")
+    raise Misuse(f"--over {over}: {core} runs over {', '.join(str(subject.over) for subject in choices)}")
+
+
+def _with_a_choice() -> list[str]:
+    return [core for core, choices in CORES.items() if choices[0].over is not None]
 
 
 def _check(
@@ -154,10 +181,18 @@ def _read_plan(path: Path) -> Plan:
         raise Misuse(f"cannot read the plan {path}: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:
         raise Misuse(f"{path} is no plan of a simulation: {error}") from None
-    subject = _subject(plan.core)
+    if plan.core not in SUBJECTS:
+        raise Misuse(f"{path}: there is no protocol {plan.core!r} to simulate; there is {', '.join(SUBJECTS)}")
+    subject = SUBJECTS[plan.core]
     _check(subject, len(plan.names), plan.profile, plan.mutant, None, None)
     if strangers := plan.strangers():
         raise Misuse(f"{path} names a process that it does not have: {' '.join(strangers)}")
+    if subject.workload is not None:
+        for request in plan.requests:
+            try:
+                submission_of(request)
+            except ValueError as error:
+                raise Misuse(f"{path}: {error}") from None
     return plan
 
 

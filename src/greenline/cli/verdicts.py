@@ -16,7 +16,7 @@ from greenline.simulation.farm import Report
 from greenline.simulation.plan import Plan
 from greenline.simulation.play import End
 from greenline.simulation.shrink import steps
-from greenline.simulation.subjects import Subject
+from greenline.simulation.subjects import SUBJECTS, Subject
 from greenline.spec.judge import Broken
 from greenline.trace.story import tell
 
@@ -81,7 +81,7 @@ def _tell_short(report: Report, trace: Path | None) -> None:
         kept = trace / f"{short.run}.plan.json"
         kept.write_bytes(msgspec.json.format(msgspec.json.encode(short), indent=1))
         twice = " --twice" if any(each.rule == DIVERGED for each in report.broken) else ""
-        line(f"again: greenline simulate {short.core} --plan {shlex.quote(str(kept))}{twice}")
+        line(f"again: {shlex.join(command(SUBJECTS[short.core]))} --plan {shlex.quote(str(kept))}{twice}")
 
 
 def tell_run(report: Report, until: int | None = None) -> None:
@@ -120,9 +120,14 @@ def _fail_lines(broken: list[Broken]) -> None:
         line(f"FAIL  {first}" + (f", and {len(more)} more" if more else ""))
 
 
+def command(subject: Subject) -> list[str]:
+    """How this subject is asked for."""
+    return ["greenline", "simulate", subject.core, *(["--over", subject.over] if subject.over else [])]
+
+
 def again(plan: Plan, twice: bool) -> str:
     """The command that shows a run again, which was drawn from its seed."""
-    words = ["greenline", "simulate", plan.core, "--nodes", str(len(plan.names))]
+    words = [*command(SUBJECTS[plan.core]), "--nodes", str(len(plan.names))]
     words += ["--only", ",".join(plan.only)] if plan.only else ["--profile", plan.profile]
     words += ["--mutant", plan.mutant] if plan.mutant else []
     words += ["--twice"] if twice else []

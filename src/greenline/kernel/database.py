@@ -4,6 +4,9 @@ A bundle is bytes to the engine and is opened here. Every request names the gree
 so an adapter can refuse to skip or to repeat, and every answer says where the database stands. An adapter
 implements `Database`; the driver runs it away from the cores and hands its answers back as `Answered`. What is
 long (a snapshot) travels in chunks, so that nothing waits behind it.
+
+Log before data: bundles are applied as soon as they are green, and committed once their green records are durable. A
+crash loses what was applied and not committed, and a power loss perhaps more, but never what `durable` said.
 """
 
 from __future__ import annotations
@@ -24,13 +27,18 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
     position: int
     outcomes: bytes
     """The chained digest of all outcomes up to `position`."""
+    durable: int
+    """The position that survives also a power loss; up to `position` a kill -9 is survived."""
 
 
 class Apply(msgspec.Struct, frozen=True, gc=False):
-    """Apply the bundle at this green position, one transaction. Gated on the bundle's green record."""
+    """Apply the bundle at this green position, the next one, in the open transaction. It need not be in the log yet.
+
+    A bundle is one or more chunks, each packed by `kernel.actions`: a large one is not copied together for us.
+    """
 
     position: int
-    bundle: bytes
+    bundle: tuple[bytes, ...]
 
 
 class Applied(msgspec.Struct, frozen=True, gc=False):
@@ -39,6 +47,17 @@ class Applied(msgspec.Struct, frozen=True, gc=False):
     position: int
     outcomes: bytes
     replies: tuple[bytes, ...]
+
+
+class Commit(msgspec.Struct, frozen=True, gc=False):
+    """Commit what was applied up to this position; what was applied beyond stays open. Gated on its green record."""
+
+    position: int
+
+
+class Committed(msgspec.Struct, frozen=True, gc=False):
+    position: int
+    durable: int
 
 
 class Overlay(msgspec.Struct, frozen=True, gc=False):
@@ -98,8 +117,8 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Ask = Open | Apply | Overlay | Query | SnapshotBegin | SnapshotChunk | Restore | DigestOf
-Answer = Opened | Applied | Rows | SnapshotHeld | Chunk | Digest | Refused
+Ask = Open | Apply | Commit | Overlay | Query | SnapshotBegin | SnapshotChunk | Restore | DigestOf
+Answer = Opened | Applied | Committed | Rows | SnapshotHeld | Chunk | Digest | Refused
 
 
 class Database(Protocol):

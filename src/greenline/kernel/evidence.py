@@ -23,7 +23,21 @@ CRASH = "crash"
 HALT = "halt"
 QUIET = "quiet"
 STUCK = "stuck"
-EVIDENCE = frozenset({START, GENERATE, SEND, DELIVER, REGULAR, TRANSITIONAL, CRASH, HALT, QUIET, STUCK})
+OPENED = "opened"
+APPLY = "apply"
+COMMIT = "commit"
+"""What a replica's database did, in the replica's own order."""
+CALL = "call"
+RETURN = "return"
+REFUSED = "refused"
+FINAL = "final"
+"""What the load generator asked for and was told, by one clock; and what each database comes to in the end."""
+EVIDENCE = frozenset(
+    {
+        *(START, GENERATE, SEND, DELIVER, REGULAR, TRANSITIONAL, CRASH, HALT, QUIET, STUCK),
+        *(OPENED, APPLY, COMMIT, CALL, RETURN, REFUSED, FINAL),
+    }
+)
 """Kinds that rules rest on. A core cannot write them."""
 
 DIGEST = "digest"

@@ -96,6 +96,20 @@ class Scribe:
             digest=effect.digest,
         )
 
+    def outside(
+        self,
+        now: float,
+        port: str,
+        kind: str,
+        *,
+        message: str | None = None,
+        position: int | None = None,
+        sub: int | None = None,
+        digest: str | None = None,
+    ) -> Row | None:
+        """What a port outside did for this node: evidence, in the node's own order."""
+        return self._row(now, kind, port, self.conf, message=message, position=position, sub=sub, digest=digest)
+
     def _row(
         self,
         now: float,

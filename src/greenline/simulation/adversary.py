@@ -29,8 +29,27 @@ from greenline.simulation.faults import Crash
 from greenline.simulation.world import World
 
 MEDIUM = "medium"
-STEP_S = 0.004
-"""Mean time between two decisions."""
+
+
+@dataclass(frozen=True)
+class Temper:
+    """How an adversary is minded: what it decides how often."""
+
+    step_s: float = 0.004
+    """Mean time between two decisions."""
+    change: float = 0.03
+    """How many decisions in one change the configuration."""
+    crash: float = 0.015
+    busy: float = 0.015
+    spares_disks: bool = True
+    """A crash leaves on the disk what was not forced."""
+    gathering: float = 0.0
+    """How many of the changes bring everybody together."""
+    repairing: float = 0.0
+    """How many decisions bring those together whose configuration has lost a member: nothing becomes safe there."""
+    targets: frozenset[str] = frozenset()
+    spite: float = 0.0
+    """While there is somebody in each of these phases, it changes the configuration so often, and gathers nobody."""
 
 
 class Stub:
@@ -115,19 +134,25 @@ class Seat:
 class Adversary:
     """Sits in a world as the port `medium` of all its processes."""
 
-    def __init__(self, world: World, chance: Random) -> None:
+    def __init__(self, world: World, chance: Random, temper: Temper | None = None) -> None:
+        self.temper = temper or Temper()
+        self.is_at_rest = False
+        """Everybody has everything; it wakes when somebody has something to say."""
         self.world = world
         self.chance = chance
         self.seats: dict[ProcId, Seat] = {}
         self.counters: dict[ProcId, int] = {}
         self.counts = world.counts
         world.ports[MEDIUM] = self.asked
-        world.agenda.after(STEP_S, self.decide)
+        world.agenda.after(self.temper.step_s, self.decide)
 
     # What processes say.
 
     def asked(self, name: ProcId, ask: Ask) -> None:
         """A stub has started, or its user has generated a message."""
+        if self.is_at_rest:
+            self.is_at_rest = False
+            self.world.agenda.after(self.temper.step_s, self.decide)
         if isinstance(ask.request, Multicast):
             self.seats[name].generated.append((ask.request, self.seats[name].ring))
             return
@@ -164,19 +189,28 @@ class Adversary:
             self._begin(seat)
         if self.world.is_healed:
             if not self._settle():
+                self.is_at_rest = True
                 return
         else:
             seats = [seat for _, seat in sorted(self.seats.items()) if self._is_reachable(seat)]
             choice = self.chance.random()
-            if choice < 0.03:
+            temper = self.temper
+            change = temper.spite if self._is_spiteful() else temper.change
+            if choice < change:
                 self._change(seats)
-            elif choice < 0.045:
+            elif choice < change + temper.crash:
                 self._ambush(seats)
-            elif choice < 0.06 and seats:
+            elif choice < change + temper.crash + temper.busy and seats:
                 self._toggle_busy(self.chance.choice(seats))
+            elif choice > 1 - temper.repairing:
+                self._repair(seats)
             elif seats:
                 self._move(self.chance.choice(seats))
-        self.world.agenda.after(self.chance.expovariate(1 / STEP_S), self.decide)
+        self.world.agenda.after(self.chance.expovariate(1 / self.temper.step_s), self.decide)
+
+    def _is_spiteful(self) -> bool:
+        targets = self.temper.targets
+        return bool(targets) and targets <= self.world.phases
 
     def _move(self, seat: Seat) -> bool:
         """Something small happens to one process; False if nothing could."""
@@ -272,7 +306,11 @@ class Adversary:
         at = self.world.agenda.now
         orders = self.chance.choice((0, 0, 1, 2, 3))
         lasts = self.chance.uniform(0.05, 0.5)
-        self.world.schedule((Crash(at=at, until=at + lasts, process=seat.name, orders=orders, keep=1.0),))
+        keep, tear = 1.0, False
+        if not self.temper.spares_disks:
+            keep, tear = self.chance.choice((0.0, 0.0, self.chance.random(), 1.0)), self.chance.random() < 0.5
+        crash = Crash(at=at, until=at + lasts, process=seat.name, orders=orders, keep=keep, tear=tear)
+        self.world.schedule((crash,))
 
     # Changes of configuration.
 
@@ -281,12 +319,26 @@ class Adversary:
         free = [seat for seat in seats if seat.next_ring is None and seat.name in seat.ring.present]
         if not free:
             return
-        chosen = self.chance.sample(free, self.chance.randint(1, len(free)))
+        if self.temper.gathering and not self._is_spiteful() and self.chance.random() < self.temper.gathering:
+            chosen = free
+        else:
+            chosen = self.chance.sample(free, self.chance.randint(1, len(free)))
         failing = set[ProcId]()
         if len(chosen) > 1 and self.chance.random() < 0.2:
             failing = {seat.name for seat in self.chance.sample(chosen, self.chance.randint(1, len(chosen) - 1))}
             self.counts["configurations that not all members install"] += 1
         self._form(chosen, failing)
+
+    def _repair(self, seats: list[Seat]) -> None:
+        """Who waits in a configuration for somebody who is gone goes on without, or with all who are free."""
+        free = [seat for seat in seats if seat.next_ring is None and seat.name in seat.ring.present]
+        waiting = [seat for seat in free if any(self._has_left(seat.ring, name) for name in seat.ring.conf.members)]
+        if waiting:
+            self._form(self.chance.choice((waiting, free)), set())
+
+    def _has_left(self, ring: Ring, name: ProcId) -> bool:
+        is_coming = name in self.seats and self.seats[name].next_ring is ring
+        return name not in ring.present and not is_coming
 
     def _form(self, chosen: list[Seat], failing: set[ProcId]) -> None:
         members = in_order(seat.name for seat in chosen)

@@ -18,7 +18,10 @@ from greenline.kernel import evidence
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId, proc_id
 from greenline.kernel.ports import Deliver, RegularConf, Service, TransitionalConf
+from greenline.replication.port import Level
+from greenline.simulation.databases import Databases
 from greenline.simulation.faults import Crash, OneWay, Partition, Pause, Sides
+from greenline.simulation.load import Desk
 from greenline.simulation.network import Latency
 from greenline.simulation.process import Process
 from greenline.simulation.subjects import NOTICEBOARD, Subject
@@ -66,6 +69,54 @@ class Member:
                 case Deliver(_, _, payload):
                     words.append(payload.decode())
         return words
+
+    # Of a replica.
+
+    def submit(self, *operations: str, level: Level = Level.LOCAL) -> None:
+        """A client of this server asks for these together; the server must be up."""
+        if not self.process.is_running:
+            raise ValueError(f"{self.process.name} is down or paused, so it cannot be asked {' ; '.join(operations)!r}")
+        self._desk.submit_together(operations, level)
+
+    @property
+    def answers(self) -> list[str]:
+        """The outcomes of what it was asked in this life and is green, in the order in which they came."""
+        return self._desk.answers
+
+    @property
+    def accepted(self) -> int:
+        """How many submissions of this life are safe here: red, or more."""
+        return self._desk.accepted
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why submissions of this life were refused."""
+        return self._desk.refusals
+
+    @property
+    def state(self) -> str:
+        """The state that its engine is in."""
+        return self.phase
+
+    @property
+    def position(self) -> int:
+        """The green position that its database stands at."""
+        return self._databases.places[self.process.name].database.position
+
+    @property
+    def database(self) -> str:
+        """What its database comes to."""
+        return self._databases.digest(self.process.name)
+
+    @property
+    def _databases(self) -> Databases:
+        return self._desk.load.databases
+
+    @property
+    def _desk(self) -> Desk:
+        if not isinstance(self.process.app, Desk):
+            raise TypeError(f"{self.process.name} is no replica: it has no clients and no database")
+        return self.process.app
 
     @property
     def phase(self) -> str:
@@ -256,7 +307,12 @@ class Cluster:
     def quiet_rows(self) -> list[Row]:
         """The rows so far, and the word that nothing changes any more."""
         index = sum(row.process == evidence.WORLD for row in self.rows)
-        return [*self.rows, Row(evidence.WORLD, 0, index, self._now, evidence.QUIET)]
+        finals = [] if self.subject.finals is None else list(self.subject.finals(self.world))
+        last: list[tuple[str, dict[str, Any]]] = [*((evidence.FINAL, each) for each in finals), (evidence.QUIET, {})]
+        return [
+            *self.rows,
+            *(Row(evidence.WORLD, 0, index + n, self._now, kind, **each) for n, (kind, each) in enumerate(last)),
+        ]
 
     def ignored(self, reason: str) -> list[ProcId]:
         """Who has ignored something for this reason."""

@@ -380,6 +380,33 @@ class Ambush(Fault, frozen=True):
         return msgspec.structs.replace(self, bait=bait, fault=fault) if bait and fault else None
 
 
+class Blackout(Fault, frozen=True):
+    """Everybody crashes at about the same time, and comes back one by one. The crashes count their times from it."""
+
+    crashes: tuple[Crash, ...]
+
+    kind = "blackout"
+
+    def __str__(self) -> str:
+        return f"the power fails: {' '.join(crash.process for crash in self.crashes)} crash"
+
+    def over(self) -> str:
+        return "the power is back"
+
+    def begin(self, world: World) -> None:
+        world.schedule(tuple(crash.moved_to(self.at + crash.at) for crash in self.crashes))
+
+    def end(self, world: World) -> None:
+        """Each crash ends by itself."""
+
+    def names(self) -> frozenset[ProcId]:
+        return frozenset(crash.process for crash in self.crashes)
+
+    def without(self, name: ProcId) -> Fault | None:
+        left = tuple(crash for crash in self.crashes if crash.process != name)
+        return msgspec.structs.replace(self, crashes=left) if left else None
+
+
 AnyFault = (
     Weather
     | Partition
@@ -393,6 +420,7 @@ AnyFault = (
     | FailingDisk
     | Skew
     | Ambush
+    | Blackout
 )
 Schedule = tuple[AnyFault, ...]
 
@@ -406,6 +434,6 @@ def flapping(sides: Sides, at: float, until: float, period: float) -> Schedule:
 KINDS = (
     *("loss", "duplication", "reordering"),
     *(kind.kind for kind in (Spike, Partition, OneWay, Crash, Pause, SlowReceiver, SlowDisk, FullDisk, FailingDisk)),
-    *(Skew.kind, Ambush.kind, "flapping", "overlap"),
+    *(Skew.kind, Ambush.kind, Blackout.kind, "flapping", "overlap"),
 )
 """Every kind that can be switched on alone. Flapping and overlapping partitions are schedules of plain ones."""

@@ -8,26 +8,16 @@ from typing import Annotated, Literal
 import msgspec
 
 from greenline.kernel.identities import NAME, ProcId
-from greenline.kernel.ports import Service
 from greenline.simulation.faults import Schedule, Time
 from greenline.simulation.network import Latency
 from greenline.simulation.profiles import draw_schedule
+from greenline.simulation.requests import Request, draw_requests
 from greenline.simulation.subjects import Subject
 
 LEAST_BOUND = 3000
 STEPS_A_LINK = 120
 """Everybody talks to everybody, so the bound on the steps of a run grows with the links: 3,000 for five processes."""
-FLOOD = 60
 NAMES = "pqrstuvwxyzabcdefghijklmno"
-
-
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An application asks its process to multicast; one that is down or paused is not asked."""
-
-    at: Time
-    process: ProcId
-    text: str
-    service: Service
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,24 +84,14 @@ def draw_plan(
         only=only,
         mutant=mutant,
         horizon=subject.horizon,
-        most_steps=max(LEAST_BOUND, STEPS_A_LINK * nodes * nodes),
+        most_steps=subject.steps_factor * max(LEAST_BOUND, STEPS_A_LINK * nodes * nodes),
         latency=latency,
-        schedule=draw_schedule(profile, chance, names, subject.horizon, only),
-        requests=draw_requests(chance, names, subject.horizon, subject.services),
+        schedule=draw_schedule(profile, chance, names, subject.horizon, only, subject.blackouts),
+        requests=_draw_requests(subject, chance, names),
     )
 
 
-def draw_requests(
-    chance: Random, names: tuple[ProcId, ...], seconds: float, services: tuple[Service, ...]
-) -> tuple[Request, ...]:
-    """A few dozen messages at random times, some in bursts, all different; in some runs more than a port takes."""
-    requests: list[Request] = []
-    flood = chance.randrange(0, 60)
-    for number in range(chance.randint(10, 25)):
-        at = chance.uniform(0.0, seconds)
-        process = chance.choice(names)
-        burst = FLOOD if number == flood else chance.choice((1, 1, 1, chance.randint(2, 12)))
-        for _ in range(burst):
-            text = f"m{len(requests) + 1}"
-            requests.append(Request(at, process, text, chance.choice(services)))
-    return tuple(sorted(requests, key=lambda request: request.at))
+def _draw_requests(subject: Subject, chance: Random, names: tuple[ProcId, ...]) -> tuple[Request, ...]:
+    if subject.workload is not None:
+        return subject.workload(chance, names, subject.horizon)
+    return draw_requests(chance, names, subject.horizon, subject.services)

@@ -13,7 +13,8 @@ import msgspec
 from greenline.kernel import evidence
 from greenline.kernel.evidence import Row
 from greenline.simulation.packets import record_packets
-from greenline.simulation.plan import Plan, Request
+from greenline.simulation.plan import Plan
+from greenline.simulation.requests import Request
 from greenline.simulation.subjects import SUBJECTS
 from greenline.simulation.world import World
 
@@ -70,11 +71,14 @@ def play(plan: Plan, with_packets: bool = False) -> Run:
     deadline = agenda.now + subject.patience
     most_steps = world.steps + STEPS_AFTER_HEALING * plan.most_steps
     is_quiet = world.run_until_quiet(subject.quiet_for, deadline, most_steps)
-    waiting = [process.name for process in world.processes.values() if process.app.waiting]
+    waiting = [process.name for process in world.processes.values() if process.app.is_kept_waiting]
     end = End.QUIET if is_quiet and not waiting else End.STUCK
     detail = f"nothing has changed for {subject.quiet_for:g} s" if is_quiet else "still changing, long after healing"
     if waiting:
         detail = f"the port of {' '.join(waiting)} was busy and never became ready"
+    if end is End.QUIET and subject.finals is not None:
+        for columns in subject.finals(world):
+            world.note(evidence.FINAL, **columns)
     world.note(evidence.QUIET if end is End.QUIET else evidence.STUCK, detail, digest=f"{world.digest:08x}")
     counts = world.counts + world.network.counts
     counts["steps"] = world.steps
@@ -84,5 +88,5 @@ def play(plan: Plan, with_packets: bool = False) -> Run:
 
 
 def _ask(world: World, request: Request) -> None:
-    if not world[request.process].multicast(request.text.encode(), request.service):
+    if not world[request.process].app.take(request):
         world.counts["requests to nobody"] += 1

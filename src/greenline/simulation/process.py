@@ -1,4 +1,4 @@
-"""A process: the driver of a router in virtual time, with an application on top.
+"""A process: the driver of a router in virtual time, with an application on top (`simulation.applications`).
 
 It decides nothing. It can be crashed before any order that it carries out, paused so that the world goes on
 without it, or made a slow receiver with a small buffer; its clock may be off and may run fast or slow.
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from crc32c import crc32c
 
-from greenline.kernel.identities import MessageId, ProcId
-from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Force, Order, Record, Stop, Tell, Transmit, Write
-from greenline.kernel.ports import Busy, Deliver, Multicast, Ready, Service
+from greenline.kernel.identities import ProcId
+from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Discard, Force, Order, Record, Stop, Tell, Transmit, Write
+from greenline.kernel.ports import Service
 from greenline.kernel.router import Router, Running
+from greenline.simulation.applications import Speaker
 from greenline.simulation.disk import Disk, DiskError
 
 if TYPE_CHECKING:
@@ -25,27 +26,12 @@ BUFFER = 256
 """How many packets a process that does not keep up is sent before the next is dropped."""
 
 
-class Application:
-    """The user of the topmost core: it multicasts, remembers what it was told, and waits while the port is busy."""
-
-    def __init__(self) -> None:
-        self.told: list[Any] = []
-        self.accepted = 0
-        self.is_busy = False
-        self.waiting: deque[tuple[Service, bytes]] = deque()
-
-    @property
-    def delivered(self) -> list[str]:
-        """The texts that were delivered in this life, in order."""
-        return [each.payload.decode() for each in self.told if isinstance(each, Deliver)]
-
-
 class Process:
     def __init__(self, world: World, name: ProcId, disk: Disk) -> None:
         self.name = name
         self.disk = disk
         self.router: Router | None = None
-        self.app = Application()
+        self.app = world.application(self)
         self.lives = 0
         self.clock_offset = 0.0
         self.clock_rate = 1.0
@@ -81,7 +67,7 @@ class Process:
         """Begin a life from what the disk has."""
         assert self.router is None, f"{self.name} is up already"
         self.lives += 1
-        self.app = Application()
+        self.app = self._world.application(self)
         self.router = self._world.build(self.name, self.lives)
         self.perform(self.router.boot(self.clock(), self.disk.contents()))
 
@@ -98,6 +84,8 @@ class Process:
 
     def _go_down(self, keep: float, tear: bool) -> None:
         self.disk.crash(keep, tear)
+        for mourn in self._world.at_death:
+            mourn(self, keep < 1)
         self.router = None
         self.fuses.clear()
         self.working = 0
@@ -175,31 +163,27 @@ class Process:
         """A port outside answers, now."""
         self._come_back(self.lives, "answered", (layer, call, result))
 
+    def later(self, delay: float, do: Callable[..., None], *args: Any) -> None:
+        """A port outside works for this life: not if that is over by then, and not while it is paused."""
+        self._world.agenda.after(delay, self._do, self.lives, do, args)
+
+    def _do(self, life: int, do: Callable[..., None], args: tuple[Any, ...]) -> None:
+        if life != self.lives or self.router is None:
+            return
+        if self._pauses:
+            self._deferred.append(lambda: self._do(life, do, args))
+            return
+        do(*args)
+
+    def witness(self, port: str, kind: str, **columns: Any) -> None:
+        """A port outside has done something: a row in its place among our own."""
+        if self.router is not None and (row := self.router.witnessed(self.clock(), port, kind, **columns)) is not None:
+            self._world.add_row(row)
+
     def multicast(self, payload: bytes, service: Service) -> bool:
         """The application generates a message; False if it could not be asked, as it is down or paused."""
-        router = self.router
-        if router is None or not self.is_running:
-            return False
-        app = self.app
-        if app.is_busy:
-            app.waiting.append((service, payload))
-            return True
-        message = MessageId(self.name, router.incarnation, app.accepted + 1)
-        orders = router.ask(self.clock(), Multicast(message, service, payload))
-        if any(type(order) is Tell and type(order.payload) is Busy for order in orders):
-            app.is_busy = True
-            app.waiting.appendleft((service, payload))
-        else:
-            app.accepted += 1
-        self.perform(orders)
-        return True
-
-    def _try_again(self, life: int) -> None:
-        """The port is ready: say what has waited, until it is busy again."""
-        app = self.app
-        while life == self.lives and self.is_running and app.waiting and not app.is_busy:
-            service, payload = app.waiting.popleft()
-            self.multicast(payload, service)
+        assert isinstance(self.app, Speaker), "its application multicasts"
+        return self.app.multicast(payload, service)
 
     # What it does.
 
@@ -207,7 +191,7 @@ class Process:
         """Carry out the orders one by one; a crash may come before any of them."""
         world = self._world
         world.steps += 1
-        for order in orders:
+        for place, order in enumerate(orders):
             kind = type(order)
             if kind is Record:
                 world.add_row(order.row)  # type: ignore[union-attr]
@@ -215,8 +199,16 @@ class Process:
             if kind is Disarm:
                 continue  # the router drops it: a simulated node sleeps for nothing
             if self.fuses and kind is not Stop and self._has_burnt_out():
+                name = kind.__name__
+                world.counts[f"crashes before {'an' if name[0] == 'A' else 'a'} {name}"] += 1
                 return  # a node that has halted is dead already
-            if not _PERFORM[kind](self, order):
+            if kind is Write:
+                try:
+                    self._write(order)  # type: ignore[arg-type]
+                except DiskError as error:
+                    self._lose_disk(orders[place:], str(error))
+                    return
+            elif not _PERFORM[kind](self, order):
                 return
 
     def _has_burnt_out(self) -> bool:
@@ -245,26 +237,32 @@ class Process:
         self.disk.cut(order.at)
         return True
 
-    def _write(self, order: Write) -> bool:
+    def _write(self, order: Write) -> None:
         self._world.digest = crc32c(order.frame, self._world.digest)
-        try:
-            self.disk.write(order.frame)
-        except DiskError as error:
-            self._come_back(self.lives, "disk_failed", (str(error),))
-            return False
-        return True
+        self.disk.write(order.frame)
+
+    def _lose_disk(self, undone: list[Order], reason: str) -> None:
+        """A write failed. What the cores said of themselves in the same step has happened; nothing else follows."""
+        for order in undone:
+            if type(order) is Record:
+                self._world.add_row(order.row)
+        self._come_back(self.lives, "disk_failed", (reason,))
 
     def _force(self, order: Force) -> bool:
         self._world.counts["forced writes"] += 1
         life = self.lives
         self.working += 1
         self.disk.force(
-            lambda: self._finish(life, "forced", (order.number,)),
-            lambda: self._finish(life, "disk_failed", ("a forced write failed",)),
+            lambda: self.finish(life, "forced", (order.number,)),
+            lambda: self.finish(life, "disk_failed", ("a forced write failed",)),
         )
         return True
 
-    def _finish(self, life: int, method: str, args: tuple[Any, ...]) -> None:
+    def _discard(self, order: Discard) -> bool:
+        self.disk.discard(order.before)
+        return True
+
+    def finish(self, life: int, method: str, args: tuple[Any, ...]) -> None:
         """What it waited for outside is there."""
         if life == self.lives and self.router is not None:
             self.working -= 1
@@ -276,14 +274,11 @@ class Process:
             result, delay = answer
             self.working += 1
             args = (order.layer, order.call, result)
-            self._world.agenda.after(delay, self._finish, self.lives, "answered", args)
+            self._world.agenda.after(delay, self.finish, self.lives, "answered", args)
         return True
 
     def _tell(self, order: Tell) -> bool:
-        self.app.told.append(order.payload)
-        if isinstance(order.payload, Ready):
-            self.app.is_busy = False
-            self._world.agenda.after(0.0, self._try_again, self.lives)
+        self.app.hear(order.payload)
         return True
 
     def _stop(self, order: Stop) -> bool:
@@ -297,8 +292,8 @@ _PERFORM: dict[type[Any], Callable[[Process, Any], bool]] = {
     Transmit: Process._transmit,
     Arm: Process._arm,
     Cut: Process._cut,
-    Write: Process._write,
     Force: Process._force,
+    Discard: Process._discard,
     Ask: Process._ask,
     Tell: Process._tell,
     Stop: Process._stop,

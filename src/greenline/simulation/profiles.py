@@ -8,7 +8,8 @@
 | storm    | its own mixture in each run: loss, duplication and reordering up to 30 % each, each in 3 of 4 runs; |
 |          | 1 or 2 one-way cuts; 2 or 3 ambushes (a crash or a partition while membership changes); |
 |          | 1 to 3 crashes at any order, with a restart; 1 or 2 pauses; 1 or 2 disk faults (slow, full, failed); |
-|          | and, each in half of the runs: partitions, a flapping link, delay spikes, a slow receiver, skewed clocks |
+|          | and, each in half of the runs: partitions, a flapping link, delay spikes, a slow receiver, skewed clocks; |
+|          | for a subject that has to survive it, in 1 of 5 runs: a blackout (everybody crashes within 50 ms) |
 
 A fault lasts between T/40 and T/5. `only` keeps the named kinds; each of those is then drawn in every run, also
 where its profile would not have it, so that every kind can be switched on alone.
@@ -19,10 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+import msgspec
+
 from greenline.kernel.identities import ProcId
 from greenline.simulation.faults import (
     KINDS,
     Ambush,
+    Blackout,
     Crash,
     FailingDisk,
     FullDisk,
@@ -104,6 +108,17 @@ class Draw:
         keep = chance.choice((0.0, 0.0, chance.random(), 1.0))
         orders = chance.choice((0, chance.randrange(1, 12)))
         return Crash(at=at, until=until, process=self.one(), orders=orders, keep=keep, tear=chance.random() < 0.5)
+
+    def blackout(self) -> Schedule:
+        """Some die a few orders later than the others; all are down for a while, then they return one by one."""
+        at = self.chance.uniform(0.1, 0.85) * self.seconds
+        last = 0.05
+        crashes = []
+        for name in self.names:
+            begins, lasts = self.chance.uniform(0.0, last), self.lasting()
+            crash = self._crash(begins, last + lasts)
+            crashes.append(msgspec.structs.replace(crash, process=name))
+        return (Blackout(at=at, until=at + max(crash.until for crash in crashes), crashes=tuple(crashes)),)
 
     def ambush(self) -> Schedule:
         at = self.chance.uniform(0.02, 0.4) * self.seconds
@@ -206,6 +221,7 @@ ALONE: dict[str, Drawing] = {
     "flapping": lambda draw: draw.flapping(),
     "crash": lambda draw: draw.several(1, 4, draw.crash),
     "ambush": lambda draw: draw.several(2, 4, draw.ambush),
+    "blackout": lambda draw: draw.several(1, 2, draw.blackout),
     "pause": lambda draw: draw.several(1, 3, draw.pause),
     "slow-receiver": lambda draw: draw.several(1, 2, draw.slow_receiver),
     "disk-slow": lambda draw: draw.several(1, 2, draw.slow_disk),
@@ -218,12 +234,20 @@ assert set(ALONE) == set(KINDS), "every kind of fault can be switched on alone"
 
 
 def draw_schedule(
-    profile: str, chance: Random, names: tuple[ProcId, ...], seconds: float, only: tuple[str, ...] = ()
+    profile: str,
+    chance: Random,
+    names: tuple[ProcId, ...],
+    seconds: float,
+    only: tuple[str, ...] = (),
+    blackouts: float = 0.0,
 ) -> Schedule:
-    """The faults of one run."""
+    """The faults of one run; `blackouts`: in how many storms everything goes dark."""
     draw = Draw(chance, names, seconds)
     if len(names) < 2:
         raise ValueError("one process alone has no network to fail; simulate at least two")
     if only:
         return tuple(fault for kind in only for fault in ALONE[kind](draw))
-    return PROFILES[profile](draw)
+    drawn = PROFILES[profile](draw)
+    if blackouts and profile == "storm":
+        drawn += draw.perhaps(blackouts, draw.blackout)
+    return drawn

@@ -12,9 +12,10 @@ from typing import TypeVar
 import msgspec
 
 from greenline.kernel.identities import ProcId
-from greenline.simulation.faults import Ambush, AnyFault, Crash
+from greenline.simulation.faults import Ambush, AnyFault, Blackout, Crash
 from greenline.simulation.network import Latency
-from greenline.simulation.plan import Plan, Request
+from greenline.simulation.plan import Plan
+from greenline.simulation.requests import Request
 
 T = TypeVar("T")
 Fails = Callable[[Plan], bool]
@@ -52,7 +53,7 @@ def steps(plan: Plan) -> list[str]:
     """What is left to happen, in order, for people."""
     happenings: list[tuple[float, str]] = [(fault.at, str(fault)) for fault in plan.schedule]
     happenings += [(fault.until, fault.over()) for fault in plan.schedule if fault.until < plan.horizon]
-    happenings += [(each.at, f"{each.process} multicasts {each.text!r}, {each.service}") for each in plan.requests]
+    happenings += [(each.at, str(each)) for each in plan.requests]
     return [f"{at:6.3f} s  {words}" for at, words in sorted(happenings)]
 
 
@@ -137,6 +138,12 @@ def _with_fault(plan: Plan, place: int, fault: AnyFault) -> Plan:
 def _plainer(fault: AnyFault) -> Iterator[AnyFault]:
     if isinstance(fault, Ambush):
         yield fault.fault.moved_to(fault.at)
+    if isinstance(fault, Blackout):
+        plain = tuple(Crash(at=each.at, until=each.until, process=each.process) for each in fault.crashes)
+        if plain != fault.crashes:
+            yield msgspec.structs.replace(fault, crashes=plain)
+        if len(fault.crashes) == 1:
+            yield fault.crashes[0].moved_to(fault.at + fault.crashes[0].at)
     if isinstance(fault, Crash):
         if fault.orders:
             yield msgspec.structs.replace(fault, orders=0)

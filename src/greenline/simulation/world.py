@@ -13,6 +13,7 @@ from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Ask
 from greenline.kernel.router import Layer, Router
 from greenline.simulation.agenda import Agenda
+from greenline.simulation.applications import Application, Speaker
 from greenline.simulation.disk import Disk
 from greenline.simulation.faults import AnyFault, Schedule
 from greenline.simulation.network import Latency, Network
@@ -44,6 +45,10 @@ class World:
         ports: dict[str, Port] | None = None,
     ) -> None:
         self.names = names
+        self.application: Callable[[Process], Application] = Speaker
+        """Who stands on top of each life of a process."""
+        self.at_death: list[Callable[[Process, bool], None]] = []
+        """Who is told of each death, and whether the power went with it: whether the disk lost what was not forced."""
         self.agenda = Agenda()
         self.network = Network(self.agenda, names, seed, latency or Latency(), self._arrive)
         self.processes = {name: Process(self, name, Disk(self.agenda, Random(f"{seed}/disk/{name}"))) for name in names}
@@ -94,6 +99,11 @@ class World:
     def is_restless(self) -> bool:
         """Is some process in a phase that it will leave by itself?"""
         return any(phase in self._restless for phase in self._phases.values())
+
+    @property
+    def phases(self) -> set[str | None]:
+        """In which phases some core is now."""
+        return set(self._phases.values())
 
     # Running.
 
@@ -172,10 +182,12 @@ class World:
             elif kind in _DEATHS:
                 self._phases = {key: phase for key, phase in self._phases.items() if key[0] != row.process}
 
-    def note(self, kind: str, detail: str, digest: str | None = None) -> None:
-        """What befalls the run as a whole."""
-        self.rows.append(Row(WORLD, 0, self._own_rows, self.agenda.now, kind, detail=detail, digest=digest))
+    def note(self, kind: str, detail: str | None = None, **columns: Any) -> None:
+        """What befalls the run as a whole, and what its users see: all by one clock."""
+        self.rows.append(Row(WORLD, 0, self._own_rows, self.agenda.now, kind, detail=detail, **columns))
         self._own_rows += 1
+        if kind in evidence.EVIDENCE:
+            self.last_change = self.agenda.now
 
     def note_crash(self, process: Process) -> None:
         """A life that has a row ends with this one; one that died before its incarnation was durable never was."""

@@ -84,6 +84,8 @@ def folders_by_run(trace: pa.Table) -> dict[str, tuple[str, ...]]:
         folders = found.setdefault(row["run"], {"run"})
         if row["layer"] == "noticeboard":
             folders.add("noticeboard")
+        elif row["layer"] == "engine":
+            folders.add("replication")
         elif row["kind"] in ("regular", "transitional", "send", "deliver"):
             folders.add("evs")
     return {run: tuple(sorted(folders)) for run, folders in found.items()}

@@ -1,0 +1,217 @@
+"""The engine's core: moves from state to state (figure 6.5; Amir & Tutu figure 4).
+
+                RegConf                     all States                  end, quorum
+    NonPrim ----------------> ExchangeStates ---------> ExchangeActions -----------> Construct
+       ^                        ^    |                       |                         |    |
+       |-------- TransConf -----+----'-----------------------'                TransConf|    | all CPCs
+       '-------- end, no quorum |                                                      v    v
+                                |<------ RegConf --------- No <-----------------------'   RegPrim
+                                |<------ RegConf --------- Un <--- all CPCs --- No            | TransConf
+                                '<------ RegConf --------- TransPrim <--- Bundle --- Un       |
+                                                               ^------------------------------'
+
+A meeting may also end inside a configuration, when somebody who was far behind comes near (`catching_up`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from greenline.kernel.core import Impossible
+from greenline.kernel.effects import Effect, Halt, Ignored, SetTimer, Trace
+from greenline.kernel.events import Answered, Downcall, Durable, Event, Start, TimerFired, Upcall
+from greenline.kernel.ports import (
+    Busy,
+    Deliver,
+    Ready,
+    RegularConf,
+    Sent,
+    Service,
+    TooLarge,
+    TransitionalConf,
+)
+from greenline.replication import (
+    construct,
+    exchange_actions,
+    exchange_states,
+    invariants,
+    no,
+    nonprim,
+    regprim,
+    transprim,
+    un,
+)
+from greenline.replication.applying import apply_greens, on_answer, open_database
+from greenline.replication.beside import on_fetch, on_line, serve_fetches
+from greenline.replication.construct import Construct, voters
+from greenline.replication.discarding import discard
+from greenline.replication.exchange_actions import ExchangeActions
+from greenline.replication.exchange_states import ExchangeStates
+from greenline.replication.messages import Base, Fetch, Line, decode
+from greenline.replication.moves import (
+    Move,
+    ToConstruct,
+    ToExchangeActions,
+    ToExchangeStates,
+    ToNo,
+    ToNonPrim,
+    ToRegPrim,
+    ToTransPrim,
+    ToUn,
+)
+from greenline.replication.no import No
+from greenline.replication.nonprim import NonPrim
+from greenline.replication.outbox import Outbox
+from greenline.replication.port import Submit
+from greenline.replication.regprim import RegPrim
+from greenline.replication.replica import NO_ORDER, LogRefused, append, force, on_durable, recover
+from greenline.replication.requests import Generates, make_bundles, reply_to_quorum, submit
+from greenline.replication.server import Server
+from greenline.replication.settings import Settings
+from greenline.replication.told import Told
+from greenline.replication.transprim import TransPrim
+from greenline.replication.un import Un
+
+
+@dataclass(slots=True)
+class Boot:
+    """Before Start, and for ever if the log is refused."""
+
+
+State = NonPrim | ExchangeStates | ExchangeActions | Construct | No | Un | RegPrim | TransPrim
+
+
+class Timer(StrEnum):
+    LINE = "line"
+
+
+class Engine:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.phase: Boot | State = Boot()
+        self.is_line_due = False
+
+    def handle(self, _: float, event: Event) -> list[Effect]:
+        """Same events, same effects, always."""
+        out: list[Effect] = []
+        phase = self.phase
+        if isinstance(phase, Boot):
+            if not isinstance(event, Start):
+                raise Impossible(phase, event, "the first event of a life is its start")
+            self._boot(event, out)
+        else:
+            self._on_event(phase, event, out)
+        if not isinstance(self.phase, Boot):
+            self._settle(self.phase, out)
+            invariants.check(self.phase)
+        return out
+
+    def _boot(self, start: Start, out: list[Effect]) -> None:
+        """Recover what the log has, and ask the database where it stands (A.13)."""
+        try:
+            replica = recover(start.me, start.incarnation, self.settings, start.records)
+        except LogRefused as error:
+            out.append(Halt(str(error)))
+            return
+        if not start.records:
+            append(replica, Base(self.settings.cluster, 0, NO_ORDER, (), (), 0), out)
+            out.extend(voters(replica.prim))
+        digest = replica.digest.hex()
+        out.append(Trace("recover", position=replica.green, sub=replica.index, digest=digest))
+        server = Server(replica, Outbox(start.me, start.incarnation))
+        open_database(server.applying, out)
+        self.phase, _ = nonprim.enter(server, ToNonPrim(None, is_transitional=True), out)
+
+    def _on_event(self, phase: State, event: Event, out: list[Effect]) -> None:
+        server = phase.server
+        match event:
+            case Upcall(Deliver(_, _, payload)):
+                self._on_deliver(phase, payload, out)
+            case Upcall(TransitionalConf() | RegularConf() as conf):
+                self._tell(phase, conf, out)
+            case Upcall(Sent(message)):
+                server.outbox.on_sent(message)
+            case Upcall(Busy(message)):
+                server.outbox.on_busy(message)
+            case Upcall(Ready()):
+                server.outbox.on_ready()
+            case Upcall(TooLarge(message, limit)):
+                out.append(
+                    Halt(f"the port takes no message of more than {limit} bytes, and {message} has; bundle less")
+                )
+            case Downcall(Submit() as call):
+                submit(server.replica, server.requests, call, out)
+            case Durable(ticket):
+                on_durable(server.replica, ticket, out)
+            case Answered(_, result):
+                on_answer(server.replica, server.applying, server.requests, result, out)
+            case TimerFired(Timer.LINE):
+                self.is_line_due = False
+                server.replica.line_wanted = server.replica.durable_green
+            case _:
+                raise Impossible(phase, event)
+
+    def _on_deliver(self, phase: State, payload: bytes, out: list[Effect]) -> None:
+        spoken = decode(payload)
+        match spoken:
+            case None:
+                out.append(Ignored("no message of this protocol"))
+            case Line():
+                on_line(phase.server, spoken, out)
+            case Fetch():
+                on_fetch(phase.server, spoken)
+            case _:
+                self._tell(phase, spoken, out)
+
+    def _tell(self, phase: State, told: Told, out: list[Effect]) -> None:
+        move: Move | None = phase.handle(told, out)
+        while move is not None:
+            self.phase, move = _ENTER[type(move)](phase.server, move, out)
+
+    def _settle(self, phase: State, out: list[Effect]) -> None:
+        """What follows from any event: forced writes that are due, bundles, replies, work for port and database."""
+        server = phase.server
+        replica, requests, outbox = server.replica, server.requests, server.outbox
+        if requests.waiting or requests.accepting:
+            make_bundles(replica, requests, outbox, phase.generates, out)
+        if replica.unwritten:
+            force(replica, out)  # the green mark before the answer, at `local`; many share one
+        apply_greens(replica, server.applying, out)
+        if replica.is_line_raised:
+            replica.is_line_raised = False
+            reply_to_quorum(replica, requests, out)
+            discard(replica, server.discarding, server.applying.durable, out)
+        self._announce(phase, out)
+        if server.fetches and phase.generates in (Generates.SAFE, Generates.AGREED):
+            serve_fetches(server, phase.place)
+        if outbox.waiting:
+            outbox.pump(replica.durable_ticket, out)
+
+    def _announce(self, phase: State, out: list[Effect]) -> None:
+        """Say our green line: at once where somebody waits for it, else when it has gone unsaid for a while."""
+        replica = phase.server.replica
+        line = replica.durable_green
+        if line <= replica.announced:
+            return
+        is_wanted = replica.announced < replica.line_wanted <= line
+        if is_wanted and phase.generates is not Generates.NOT_NOW:
+            replica.announced = line
+            phase.server.outbox.say(Line(replica.me, line), Service.AGREED)
+        elif not self.is_line_due:
+            self.is_line_due = True
+            out.append(SetTimer(Timer.LINE, self.settings.line_interval_s))
+
+
+_ENTER: dict[type[Any], Callable[[Server, Any, list[Effect]], tuple[State, Move | None]]] = {
+    ToNonPrim: nonprim.enter,
+    ToExchangeStates: exchange_states.enter,
+    ToExchangeActions: exchange_actions.enter,
+    ToConstruct: construct.enter,
+    ToNo: no.enter,
+    ToUn: un.enter,
+    ToRegPrim: regprim.enter,
+    ToTransPrim: transprim.enter,
+}

@@ -1,0 +1,67 @@
+"""Discarding: bundles that nobody can need any more, and the log that is mostly void.
+
+White is what every server has on disk (notes 1.4, GAP 23): nobody will ask for its body again. A server that stays away
+holds the white line back; beyond `retain_at_most` bundles it is left behind, and needs a snapshot when it returns. A
+body goes only once our own database has its effect on disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from greenline.kernel.effects import Checkpoint, Effect, Trace
+from greenline.kernel.identities import ProcId, in_order
+from greenline.replication.replica import Replica, checkpoint_of, size_of, write_greens
+
+
+@dataclass(slots=True)
+class Discarding:
+    white: int = 0
+    """The white line: every server has the order up to here on disk."""
+
+
+def white_line(replica: Replica) -> int:
+    return min(replica.green_lines.get(server, 0) for server in replica.settings.servers)
+
+
+def left_behind(replica: Replica) -> tuple[ProcId, ...]:
+    """Servers that lack what we have discarded."""
+    servers = replica.settings.servers
+    return in_order(server for server in servers if replica.green_lines.get(server, 0) < replica.low)
+
+
+def discard(replica: Replica, discarding: Discarding, in_database: int, out: list[Effect]) -> None:
+    """After the green lines or the database have moved on."""
+    white = white_line(replica)
+    if white > discarding.white:
+        discarding.white = white
+        out.append(Trace("white", position=white))
+    settings = replica.settings
+    to = min(white - settings.retain_after_white, in_database)
+    bounded = min(replica.green - settings.retain_at_most, in_database)
+    if max(to, bounded) <= replica.low:
+        return
+    _drop(replica, max(to, bounded))
+    why = "white" if to >= bounded else f"left behind: {' '.join(left_behind(replica))}"
+    out.append(Trace("discard", why, position=replica.low))
+    if replica.void_bytes >= max(settings.checkpoint_bytes, replica.live_bytes):
+        begin_anew(replica, out)
+
+
+def _drop(replica: Replica, to: int) -> None:
+    gone = to - replica.low
+    for bundle in replica.order[:gone]:
+        size = size_of(replica.bodies.pop(bundle))
+        replica.live_bytes -= size
+        replica.void_bytes += size
+        replica.low_cut[bundle.creator] = bundle.index
+    del replica.order[:gone]
+    del replica.digests[:gone]
+    replica.low = to
+
+
+def begin_anew(replica: Replica, out: list[Effect]) -> None:
+    write_greens(replica, out)
+    out.append(Checkpoint(tuple(checkpoint_of(replica))))
+    replica.is_clean = False
+    replica.void_bytes = 0

@@ -1,0 +1,127 @@
+"""ExchangeActions: every bundle that somebody lacks travels once; then it is clear what can be known (A.5, A.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from greenline.kernel.core import Impossible
+from greenline.kernel.effects import Effect, Ignored, Trace
+from greenline.kernel.identities import ProcId
+from greenline.kernel.ports import TransitionalConf
+from greenline.replication.exchange import Exchange, retransmit_greens, retransmit_reds
+from greenline.replication.knowledge import Learned, compute_knowledge, has_quorum
+from greenline.replication.messages import CPC, Near, Retrans, Segment, State, Vulnerable
+from greenline.replication.moves import ToConstruct, ToExchangeActions, ToExchangeStates, ToNonPrim
+from greenline.replication.nonprim import absorb
+from greenline.replication.plan import Plan
+from greenline.replication.replica import Replica, raise_line, write_knowledge
+from greenline.replication.requests import Generates
+from greenline.replication.server import Component, Place, Server
+from greenline.replication.told import Told
+
+
+@dataclass(slots=True)
+class ExchangeActions:
+    server: Server
+    exchange: Exchange
+    phase: int
+    waiting: set[ProcId]
+    """Who has not said the last of its share in this phase."""
+
+    generates = Generates.NOT_NOW
+
+    @property
+    def place(self) -> Place:
+        return self.exchange.place
+
+    @property
+    def plan(self) -> Plan:
+        assert self.exchange.plan is not None
+        return self.exchange.plan
+
+    def handle(self, told: Told, out: list[Effect]) -> ToNonPrim | ToConstruct | ToExchangeStates | None:
+        match told:
+            case Retrans() as retrans if retrans.meeting == self.place.meeting:
+                absorb(self.server, retrans, "ExchangeActions", out)
+                if retrans.is_last:
+                    self.waiting.discard(retrans.server)
+                return self.go_on(out)
+            case Near(meeting) if meeting == self.place.meeting:
+                return ToExchangeStates(self.place.next_meeting())
+            case State() | CPC() | Retrans() | Near() if told.meeting != self.place.meeting:
+                out.append(Ignored("of another meeting"))
+            case Segment():
+                out.append(Ignored("an exchange goes on"))
+            case TransitionalConf():
+                return ToNonPrim(self.place, is_transitional=True)
+            case _:
+                raise Impossible(self, told)
+        return None
+
+    def go_on(self, out: list[Effect]) -> ToNonPrim | ToConstruct | None:
+        """Everybody comes to the next phase, and to the end, at the same message."""
+        while not self.waiting:
+            if self.phase == 2:
+                return end_of_retrans(self.server, self.exchange, self.plan, out)
+            self.begin(2)
+        return None
+
+    def begin(self, phase: int) -> None:
+        self.phase = phase
+        self.waiting = self.plan.senders(phase)
+        if self.server.replica.me in self.waiting:
+            retransmit = retransmit_greens if phase == 1 else retransmit_reds
+            retransmit(self.server.replica, self.server.outbox, self.exchange)
+
+
+def enter(
+    server: Server, move: ToExchangeActions, out: list[Effect]
+) -> tuple[ExchangeActions, ToNonPrim | ToConstruct | None]:
+    phase = ExchangeActions(server, move.exchange, 1, set())
+    phase.begin(1)
+    return phase, phase.go_on(out)
+
+
+def end_of_retrans(server: Server, exchange: Exchange, plan: Plan, out: list[Effect]) -> ToNonPrim | ToConstruct:
+    """All who take part have the same bundles by now: learn what they know together, and try for a component."""
+    replica = server.replica
+    exchange.mark_held(replica, "ExchangeActions", out)
+    lost = [each.id for each in exchange.held if each.creator in plan.members]
+    assert not lost, f"held {lost} when all was retransmitted"
+    states = {name: exchange.states[name] for name in plan.members}
+    for name, state in sorted(exchange.states.items()):
+        for other, line in (*state.green_lines, (name, state.green)):
+            if other != replica.me:
+                raise_line(replica, other, line, out)
+    learned = compute_knowledge(states, replica.is_green)
+    adopt(replica, learned, out)
+    component = Component(exchange.place, plan.members)
+    if not is_quorum(replica, learned, plan):
+        write_knowledge(replica, out)
+        return ToNonPrim(exchange.place, is_transitional=False)
+    replica.attempt_index += 1
+    replica.vulnerable = Vulnerable(True, replica.prim.prim_index, replica.attempt_index, plan.members, (), "try")
+    out.append(vulnerability(replica, "valid try"))
+    write_knowledge(replica, out)
+    return ToConstruct(component)
+
+
+def adopt(replica: Replica, learned: Learned, out: list[Effect]) -> None:
+    replica.prim, replica.attempt_index, replica.yellow = learned.prim, learned.attempt_index, learned.yellow
+    replica.vulnerable = learned.vulnerable[replica.me]
+    if replica.me in learned.released_by:
+        out.append(vulnerability(replica, f"invalid {learned.released_by[replica.me]}"))
+
+
+def is_quorum(replica: Replica, learned: Learned, plan: Plan) -> bool:
+    voting = replica.settings.voting
+    return (
+        not learned.is_anybody_vulnerable
+        and has_quorum(plan.members, learned.prim)
+        and sum(map(voting.of, plan.members)) >= voting.lower_bound
+    )
+
+
+def vulnerability(replica: Replica, detail: str) -> Trace:
+    which = replica.vulnerable
+    return Trace("vulnerable", detail, members=which.set, position=which.prim_index, sub=which.attempt_index)

@@ -1,0 +1,226 @@
+"""Messages: what servers tell each other through the group communication port, and what the disk keeps.
+
+The papers have three messages: Action (here `Bundle`), State and CPC. `Retrans` carries what an exchange gives to those
+who lack it, the others serve those who are far behind and the white line. Every control message names the meeting
+(configuration and round) that it belongs to: one that was generated in another meeting is ignored (GAP 6).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from greenline.kernel.identities import ConfId
+from greenline.replication.port import BundleId, Count, Name, Natural
+
+Cut = tuple[tuple[Name, Natural], ...]
+"""How far, for each of some servers; sorted by name."""
+
+
+class Meeting(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A regular configuration, or the part of it after somebody who was far behind came near: one exchange each."""
+
+    conf_id: ConfId
+    round: Natural = 0
+
+    def __str__(self) -> str:
+        return f"{self.conf_id}" if not self.round else f"{self.conf_id}/{self.round}"
+
+
+class Prim(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A primary component (`Prim_component`); `weights` are those that the next quorum counts, one for each server."""
+
+    prim_index: Natural
+    attempt_index: Natural
+    servers: tuple[Name, ...]
+    weights: tuple[Natural, ...]
+
+
+class Vulnerable(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """I agreed to an attempt, and do not know how it ended."""
+
+    is_valid: bool = False
+    prim_index: Natural = 0
+    attempt_index: Natural = 0
+    set: tuple[Name, ...] = ()
+    bits: tuple[Name, ...] = ()
+    """Of `set`: with whom knowledge was merged since; sorted."""
+    cause: str = ""
+
+    @property
+    def key(self) -> tuple[int, int, tuple[str, ...]]:
+        """Which attempt: the set belongs to it, so that a number that was used twice is no witness (GAP 15)."""
+        return self.prim_index, self.attempt_index, self.set
+
+
+class Yellow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Bundles that a transitional configuration of a primary component delivered; valid: the list is complete."""
+
+    is_valid: bool = False
+    ids: tuple[BundleId, ...] = ()
+
+
+class Bundle(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """What the clients of one server asked for together; on the wire and, as it is, in the log."""
+
+    creator: Name
+    index: Count
+    lamport: Natural
+    durable_green: Natural
+    """The creator's green line on disk when it made this: announced, so never more than is durable (GAP 23)."""
+    actions: tuple[bytes, ...]
+    """One chunk a submission, packed at the edge."""
+    wants_lines: bool = False
+    """Somebody waits for a quorum of disks: say your green line once this is durable."""
+
+    @property
+    def id(self) -> BundleId:
+        return BundleId(self.creator, self.index)
+
+
+class State(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """What a server knows at the beginning of a meeting; all of it is durable before this leaves."""
+
+    meeting: Meeting
+    server: Name
+    cluster: bytes
+    green: Natural
+    digest: bytes
+    low: Natural
+    """Bundles up to this position are discarded here."""
+    red_cut: Cut
+    green_cut: Cut
+    green_lines: Cut
+    promised: tuple[tuple[Name, Natural, Natural], ...]
+    """The last attempt (prim_index, attempt_index) that we have seen each server agree to."""
+    attempt_index: Natural
+    prim: Prim
+    vulnerable: Vulnerable
+    yellow: Yellow
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A bundle in a retransmission: its body only where somebody lacks it."""
+
+    creator: Name
+    index: Count
+    body: Bundle | None = None
+
+    @property
+    def id(self) -> BundleId:
+        return BundleId(self.creator, self.index)
+
+
+class Greens(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A piece of the global order: who stands at `first` and after, and what the order came to before."""
+
+    first: Count
+    before: bytes
+    entries: tuple[Entry, ...]
+
+
+class Retrans(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A share of an exchange: greens in phase 1, reds in phase 2; `is_last` of its sender's in this phase."""
+
+    meeting: Meeting
+    server: Name
+    greens: Greens | None
+    reds: tuple[Bundle, ...]
+    is_last: bool
+
+
+class CPC(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Create Primary Component: I am ready to install this attempt. The only message whose 1, ?, 0 matters."""
+
+    meeting: Meeting
+    server: Name
+    prim_index: Natural
+    attempt_index: Natural
+    queue: bytes
+    """What the sender's queue comes to: all who install must have the same."""
+
+
+class Line(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """The sender's durable green line, where no bundle tells it soon enough."""
+
+    server: Name
+    durable_green: Natural
+
+
+class Fetch(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """I am far behind, and have the order up to `green`: give me more of it, beside the exchange."""
+
+    meeting: Meeting
+    server: Name
+    source: Name
+    green: Natural
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A piece of a server's log for who is far behind; or reds that others lack, from who has too many of them."""
+
+    meeting: Meeting
+    server: Name
+    to: Name
+    durable_green: Natural
+    greens: Greens | None
+    reds: tuple[Bundle, ...]
+
+
+class Near(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """I was far behind and am not any more: let us meet again. It ends this meeting at one place of the order."""
+
+    meeting: Meeting
+    server: Name
+
+
+Spoken = Bundle | State | Retrans | CPC | Line | Fetch | Segment | Near
+Control = State | Retrans | CPC | Fetch | Segment | Near
+"""What is void in any meeting but its own."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Spoken] = msgspec.msgpack.Decoder(Spoken)
+
+encode = _ENCODER.encode
+
+
+def decode(payload: bytes) -> Spoken | None:
+    """None for what is no message of ours."""
+    try:
+        return _DECODER.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+# What the disk keeps, beside bundles. A bundle in the log is red, until it is green.
+
+
+class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """These are green, from position `first` on."""
+
+    first: Count
+    ids: tuple[BundleId, ...]
+
+
+class Knowledge(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Prim_component, attempt_index, vulnerable and yellow: one record, so that no crash comes between them."""
+
+    prim: Prim
+    attempt_index: Natural
+    vulnerable: Vulnerable
+    yellow: Yellow
+    promised: tuple[tuple[Name, Natural, Natural], ...]
+
+
+class Base(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Where a log begins: the order up to `position` is in the database, and its bundles are gone."""
+
+    cluster: bytes
+    position: Natural
+    digest: bytes
+    cut: Cut
+    """The green cut at that position."""
+    green_lines: Cut
+    lamport: Natural
+
+
+Record = Bundle | Ordered | Knowledge | Base

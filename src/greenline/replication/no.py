@@ -1,0 +1,51 @@
+"""No: the configuration changes, and a CPC is missing: nobody can have installed, unless the rest comes yet (A.11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from greenline.kernel.core import Impossible
+from greenline.kernel.effects import Effect, Ignored
+from greenline.kernel.identities import ProcId
+from greenline.kernel.ports import RegularConf
+from greenline.replication.construct import count, release
+from greenline.replication.messages import CPC, Meeting, Near, Segment
+from greenline.replication.moves import ToExchangeStates, ToNo, ToUn
+from greenline.replication.requests import Generates
+from greenline.replication.server import Component, Place, Server
+from greenline.replication.told import Told
+
+
+@dataclass(slots=True)
+class No:
+    server: Server
+    component: Component
+    cpcs: dict[ProcId, CPC]
+    is_over: bool = False
+    """Somebody has come near: the CPCs of this meeting count no more."""
+
+    generates = Generates.NOT_NOW
+
+    @property
+    def place(self) -> Place:
+        return self.component.place
+
+    def handle(self, told: Told, out: list[Effect]) -> ToUn | ToExchangeStates | None:
+        match told:
+            case CPC() as cpc if cpc.meeting == self.place.meeting and not self.is_over:
+                if count(self.server.replica, self.component, self.cpcs, cpc, out):
+                    return ToUn(self.component)
+            case Near(meeting) if meeting == self.place.meeting:
+                self.is_over = True
+            case CPC() | Segment():
+                out.append(Ignored("its meeting is over here"))
+            case RegularConf(conf):
+                release(self.server.replica, "no", out)
+                return ToExchangeStates(Place(conf, Meeting(conf.conf_id)))  # type: ignore[arg-type]
+            case _:
+                raise Impossible(self, told)
+        return None
+
+
+def enter(server: Server, move: ToNo, _: list[Effect]) -> tuple[No, None]:
+    return No(server, move.component, move.cpcs), None

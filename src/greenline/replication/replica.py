@@ -1,0 +1,387 @@
+"""A replica: the queue of bundles with their colours, what is known of components, and what the disk has of it.
+
+The queue is `white* green* yellow* red*` (notes 1.4). A red bundle is one whose index lies above `green_cut`; yellow is
+a list of red ones; green ones have a position; white ones are discarded in time. Marking is in one place for each
+colour, here, and nothing else gives a position (OR-1 to OR-3). What is appended to the log is in an order in which
+every prefix is a state that could have been: a body before its green mark, green marks before the knowledge that
+rests on them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+from crc32c import crc32c
+
+from greenline.kernel.effects import Append, Barrier, Effect, Trace
+from greenline.kernel.identities import ProcId
+from greenline.replication.messages import (
+    Base,
+    Bundle,
+    Cut,
+    Entry,
+    Greens,
+    Knowledge,
+    Ordered,
+    Prim,
+    Record,
+    Vulnerable,
+    Yellow,
+)
+from greenline.replication.port import BundleId
+from greenline.replication.settings import Settings
+
+NO_ORDER = bytes(16)
+"""What the empty order comes to."""
+
+
+class LogRefused(Exception):
+    """The records of this log cannot be one replica's: why, and what to do."""
+
+
+@dataclass(slots=True)
+class Replica:
+    me: ProcId
+    settings: Settings
+    prim: Prim
+    life: int = 0
+    # The queue.
+    bodies: dict[BundleId, Bundle] = field(default_factory=dict)
+    """Red and green bundles, down to `low`."""
+    red_cut: dict[ProcId, int] = field(default_factory=dict)
+    green_cut: dict[ProcId, int] = field(default_factory=dict)
+    low: int = 0
+    """Bundles up to this position are discarded."""
+    low_cut: dict[ProcId, int] = field(default_factory=dict)
+    """The green cut at that position."""
+    order: list[BundleId] = field(default_factory=list)
+    """The green ones after `low`, in order."""
+    digests: list[bytes] = field(default_factory=lambda: [NO_ORDER])
+    """What the order comes to at `low`, and after each of them."""
+    index: int = 0
+    """Our own last one."""
+    ongoing: dict[int, Bundle] = field(default_factory=dict)
+    """Our own that are not delivered to ourselves yet."""
+    lamport: int = 0
+    # Components.
+    attempt_index: int = 0
+    vulnerable: Vulnerable = field(default_factory=Vulnerable)
+    yellow: Yellow = field(default_factory=Yellow)
+    promised: dict[ProcId, tuple[int, int]] = field(default_factory=dict)
+    # Green lines: how much of the order each server has on disk, as far as we know.
+    green_lines: dict[ProcId, int] = field(default_factory=dict)
+    is_line_raised: bool = False
+    """Some line has risen, and what follows from that is still to be done."""
+    announced: int = 0
+    """The line of our own that others were told last."""
+    line_wanted: int = 0
+    """Somebody waits for ours to reach this position."""
+    # The disk.
+    tickets: int = 0
+    durable_ticket: int = 0
+    is_clean: bool = True
+    """Nothing was appended since the last barrier."""
+    unwritten: list[BundleId] = field(default_factory=list)
+    """Marked green, and not in the log yet."""
+    barriers: deque[tuple[int, int]] = field(default_factory=deque)
+    """Barriers that are not done: ticket, and the green line that it covers."""
+    live_bytes: int = 0
+    """Of the bodies that we have."""
+    void_bytes: int = 0
+    """Of bodies in the log that we have discarded."""
+
+    @property
+    def green(self) -> int:
+        """Our green line: how many bundles are green."""
+        return self.low + len(self.order)
+
+    @property
+    def durable_green(self) -> int:
+        return self.green_lines.get(self.me, 0)
+
+    @property
+    def digest(self) -> bytes:
+        return self.digests[-1]
+
+    def digest_at(self, position: int) -> bytes:
+        return self.digests[position - self.low]
+
+    def is_green(self, bundle: BundleId) -> bool:
+        return bundle.index <= self.green_cut.get(bundle.creator, 0)
+
+    def has(self, bundle: BundleId) -> bool:
+        return bundle.index <= self.red_cut.get(bundle.creator, 0)
+
+    def at(self, position: int) -> BundleId:
+        return self.order[position - self.low - 1]
+
+    def reds(self) -> list[BundleId]:
+        """Every red bundle, by creator and index."""
+        return [
+            BundleId(creator, index)
+            for creator in sorted(self.red_cut)
+            for index in range(self.green_cut.get(creator, 0) + 1, self.red_cut[creator] + 1)
+        ]
+
+    def queue_digest(self) -> bytes:
+        """What the whole queue comes to: order, reds and yellows. Those who install together must agree on it."""
+        reds = " ".join(map(str, self.reds()))
+        yellows = " ".join(map(str, self.yellow.ids)) if self.yellow.is_valid else "-"
+        return blake2b(b"%s/%s/%s" % (self.digest, reds.encode(), yellows.encode()), digest_size=16).digest()
+
+
+def cut_of(cut: dict[ProcId, int]) -> Cut:
+    return tuple(sorted(cut.items()))
+
+
+def chained(digest: bytes, bundle: BundleId) -> bytes:
+    return blake2b(b"%s%s#%d" % (digest, bundle.creator.encode(), bundle.index), digest_size=16).digest()
+
+
+# Colours (A.14). Each mark says the state that it was made in, for whoever judges.
+
+
+def mark_red(replica: Replica, bundle: Bundle, state: str, out: list[Effect]) -> bool:
+    """Take the next bundle of its creator; False for one that we have, or that would leave a hole."""
+    creator, index = bundle.creator, bundle.index
+    if index != replica.red_cut.get(creator, 0) + 1:
+        return False
+    replica.red_cut[creator] = index
+    replica.lamport = max(replica.lamport, bundle.lamport)
+    bundle_id = bundle.id
+    if creator == replica.me:
+        del replica.ongoing[index]  # its body is in the log since it was made (GAP 20)
+    else:
+        keep_body(replica, bundle, out)
+        raise_line(replica, creator, bundle.durable_green, out)
+    replica.bodies[bundle_id] = bundle
+    out.append(_mark(replica, bundle_id, "red", state))
+    return True
+
+
+def mark_yellow(replica: Replica, bundle: Bundle, state: str, out: list[Effect]) -> None:
+    """Delivered in a transitional configuration of a primary component: it may be green elsewhere."""
+    mark_red(replica, bundle, state, out)
+    replica.yellow = Yellow(replica.yellow.is_valid, (*replica.yellow.ids, bundle.id))
+    out.append(_mark(replica, bundle.id, "yellow", state))
+
+
+def mark_green(replica: Replica, bundle: BundleId, rule: str, state: str, out: list[Effect]) -> None:
+    """Give a bundle that we have its place in the global order; `rule` is the one of the four that allows it."""
+    assert replica.green_cut.get(bundle.creator, 0) == bundle.index - 1, f"{bundle} would be green over a hole"
+    assert replica.has(bundle), f"{bundle} would be green without its body"
+    replica.green_cut[bundle.creator] = bundle.index
+    replica.order.append(bundle)
+    replica.digests.append(chained(replica.digests[-1], bundle))
+    replica.unwritten.append(bundle)
+    if bundle.creator != replica.me and replica.bodies[bundle].wants_lines:
+        replica.line_wanted = replica.green
+    out.append(_mark(replica, bundle, "green", f"{rule} {state}", replica.green, replica.digest.hex()))
+
+
+def _mark(
+    replica: Replica,
+    bundle: BundleId,
+    colour: str,
+    detail: str,
+    position: int | None = None,
+    digest: str | None = None,
+) -> Trace:
+    return Trace(
+        "mark",
+        detail,
+        message=bundle,
+        colour=colour,
+        position=position,
+        sub=replica.prim.prim_index,
+        digest=digest,
+    )
+
+
+def raise_line(replica: Replica, server: ProcId, position: int, out: list[Effect]) -> None:
+    """A server has the order up to here on disk. What was once true stays true, so it never falls (GAP 23)."""
+    if position > replica.green_lines.get(server, 0):
+        replica.green_lines[server] = position
+        replica.is_line_raised = True
+        out.append(Trace("line", members=(server,), position=position))
+
+
+# The disk.
+
+
+def keep_body(replica: Replica, bundle: Bundle, out: list[Effect]) -> None:
+    replica.live_bytes += size_of(bundle)
+    append(replica, bundle, out)
+
+
+def append(replica: Replica, record: Record, out: list[Effect]) -> None:
+    replica.is_clean = False
+    out.append(Append(record))
+
+
+def write_greens(replica: Replica, out: list[Effect]) -> None:
+    """Put the fresh green marks into the log, in one record."""
+    if replica.unwritten:
+        first = replica.green - len(replica.unwritten) + 1
+        append(replica, Ordered(first, tuple(replica.unwritten)), out)
+        replica.unwritten.clear()
+
+
+def write_knowledge(replica: Replica, out: list[Effect]) -> None:
+    """After the green marks: an installed component whose order was lost would have forgotten its yellow bundles."""
+    write_greens(replica, out)
+    append(replica, knowledge_of(replica), out)
+
+
+def knowledge_of(replica: Replica) -> Knowledge:
+    promised = tuple((server, *attempt) for server, attempt in sorted(replica.promised.items()))
+    return Knowledge(replica.prim, replica.attempt_index, replica.vulnerable, replica.yellow, promised)
+
+
+def force(replica: Replica, out: list[Effect]) -> int:
+    """A barrier over all that was appended; a clean log needs none. Returns the gate for what depends on it."""
+    write_greens(replica, out)
+    if not replica.is_clean:
+        replica.is_clean = True
+        replica.tickets += 1
+        replica.barriers.append((replica.tickets, replica.green))
+        out.append(Barrier(replica.tickets))
+    return replica.tickets
+
+
+def on_durable(replica: Replica, ticket: int, out: list[Effect]) -> None:
+    """A barrier is done: what it covers is what we may tell others that we have."""
+    replica.durable_ticket = ticket
+    while replica.barriers and replica.barriers[0][0] <= ticket:
+        _, green = replica.barriers.popleft()
+        if green > replica.durable_green:
+            replica.green_lines[replica.me] = green
+            replica.is_line_raised = True
+            out.append(Trace("durable", position=green))
+
+
+# Retransmissions: bundles that were ordered elsewhere.
+
+
+def greens_from(replica: Replica, first: int, last: int, at_most: int) -> Greens:
+    """The order from `first` on, up to `last` or as many bytes, each with its body."""
+    entries: list[Entry] = []
+    size = 0
+    for position in range(first, last + 1):
+        body = replica.bodies[replica.at(position)]
+        entries.append(Entry(body.creator, body.index, body))
+        size += size_of(body)
+        if size >= at_most:
+            break
+    return Greens(first, replica.digest_at(first - 1), tuple(entries))
+
+
+def size_of(bundle: Bundle) -> int:
+    return 64 + sum(map(len, bundle.actions))
+
+
+def take_greens(replica: Replica, greens: Greens, state: str, out: list[Effect]) -> str | None:
+    """OR-3: mark what somebody already has green and we lack; says what is wrong if its order is not ours."""
+    digest = greens.before
+    for place, entry in enumerate(greens.entries):
+        position = greens.first + place
+        if replica.low <= position - 1 <= replica.green and digest != replica.digest_at(position - 1):
+            return f"the order up to position {position - 1} differs from ours"
+        digest = chained(digest, entry.id)
+        if position == replica.green + 1:
+            if entry.body is not None:
+                mark_red(replica, entry.body, state, out)
+            if not replica.has(entry.id):
+                return None  # its body went to others, in a message that we do not have
+            mark_green(replica, entry.id, "OR-3", state, out)
+    if greens.first + len(greens.entries) - 1 == replica.green and digest != replica.digest:
+        return f"the order up to position {replica.green} differs from ours"
+    return None
+
+
+# The beginning of a life.
+
+
+def first_prim(settings: Settings) -> Prim:
+    """Before any component was installed: the whole set of servers stands for it."""
+    return Prim(0, 0, settings.servers, tuple(map(settings.voting.of, settings.servers)))
+
+
+def recover(me: ProcId, life: int, settings: Settings, records: tuple[Record, ...]) -> Replica:
+    """The replica that a log tells of: any prefix of what was appended is one (A.13)."""
+    replica = Replica(me, settings, first_prim(settings), life)
+    for record in records:
+        match record:
+            case Base():
+                _begin_at(replica, record)
+            case Bundle():
+                _replay_body(replica, record)
+            case Ordered():
+                _replay_order(replica, record)
+            case Knowledge(prim, attempt_index, vulnerable, yellow, promised):
+                replica.prim, replica.attempt_index = prim, attempt_index
+                replica.vulnerable, replica.yellow = vulnerable, yellow
+                replica.promised = {server: (index, attempt) for server, index, attempt in promised}
+    replica.index = replica.red_cut.get(me, 0)
+    replica.green_lines[me] = replica.green
+    return replica
+
+
+def _begin_at(replica: Replica, base: Base) -> None:
+    if base.cluster != replica.settings.cluster:
+        raise LogRefused(
+            "this log is of another cluster: other servers, weights or salt; "
+            "start it with the configuration that it was made with, or give this node an empty directory"
+        )
+    replica.low = base.position
+    replica.low_cut = dict(base.cut)
+    replica.digests = [base.digest]
+    replica.green_cut = dict(base.cut)
+    replica.red_cut = dict(base.cut)
+    replica.green_lines = dict(base.green_lines)
+    replica.lamport = base.lamport
+
+
+def _replay_body(replica: Replica, bundle: Bundle) -> None:
+    """In the log it is red, our own too: what was generated and never delivered travels by exchange (GAP 21)."""
+    if bundle.index != replica.red_cut.get(bundle.creator, 0) + 1:
+        raise LogRefused(f"{bundle.id} stands in the log where it cannot: {_DAMAGED}")
+    replica.red_cut[bundle.creator] = bundle.index
+    replica.lamport = max(replica.lamport, bundle.lamport)
+    replica.bodies[bundle.id] = bundle
+    replica.live_bytes += size_of(bundle)
+    if bundle.durable_green > replica.green_lines.get(bundle.creator, 0):
+        replica.green_lines[bundle.creator] = bundle.durable_green
+
+
+def _replay_order(replica: Replica, ordered: Ordered) -> None:
+    if ordered.first != replica.green + 1:
+        raise LogRefused(f"position {ordered.first} stands in the log after {replica.green}: {_DAMAGED}")
+    for bundle in ordered.ids:
+        if not replica.has(bundle) or replica.green_cut.get(bundle.creator, 0) != bundle.index - 1:
+            raise LogRefused(f"{bundle} is green in the log before it can be: {_DAMAGED}")
+        replica.green_cut[bundle.creator] = bundle.index
+        replica.order.append(bundle)
+        replica.digests.append(chained(replica.digests[-1], bundle))
+
+
+_DAMAGED = "it was changed or put together from several; give this node an empty directory and let it join anew"
+
+
+def checkpoint_of(replica: Replica) -> Iterator[Record]:
+    """The records that a log begun anew starts with: the same replica."""
+    cut, lines = cut_of(replica.low_cut), cut_of(replica.green_lines)
+    yield Base(replica.settings.cluster, replica.low, replica.digests[0], cut, lines, replica.lamport)
+    yield from sorted(replica.bodies.values(), key=lambda body: (body.creator, body.index))
+    yield from (replica.ongoing[index] for index in sorted(replica.ongoing))
+    if replica.order:
+        yield Ordered(replica.low + 1, tuple(replica.order))
+    yield knowledge_of(replica)
+
+
+def content_digest(bundle: Bundle) -> str:
+    return f"{crc32c(msgspec.msgpack.encode(bundle)):08x}"

@@ -1,0 +1,156 @@
+"""Requests: submissions into bundles, and bundles into replies.
+
+Everything that was submitted while the last body was on its way to the disk goes into one bundle: one index, one log
+record, one multicast (A.1, A.2, A.8; notes 2.6). Bundles are made only where the state allows it; until then
+submissions wait in one line, so that a client's second never overtakes its first (GAP 10).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+
+from greenline.kernel.database import Applied
+from greenline.kernel.effects import Effect, Trace, Upcall
+from greenline.kernel.identities import ProcId
+from greenline.kernel.ports import Service
+from greenline.replication.knowledge import has_quorum
+from greenline.replication.messages import Bundle
+from greenline.replication.outbox import Outbox
+from greenline.replication.port import Accepted, BundleId, Level, Refused, Replied, Submit
+from greenline.replication.replica import Replica, content_digest, force, keep_body, mark_red
+
+
+class Generates(Enum):
+    """What a state does with a new bundle."""
+
+    SAFE = "sends it, to be green when it is safe"
+    AGREED = "sends it, to be red"
+    ALONE = "marks it red, and sends nothing: it travels with the next exchange"
+    NOT_NOW = "lets it wait"
+
+
+@dataclass(slots=True)
+class Requests:
+    waiting: deque[Submit] = field(default_factory=deque)
+    forcing: int = 0
+    """The gate of the body that is on its way to the disk."""
+    accepting: deque[tuple[int, BundleId, tuple[Submit, ...]]] = field(default_factory=deque)
+    """Bundles whose bodies are not durable yet, with their gates."""
+    alone: deque[tuple[int, Bundle]] = field(default_factory=deque)
+    """Bundles to be marked red without being sent, with their gates."""
+    answering: dict[int, tuple[Submit, ...]] = field(default_factory=dict)
+    """By the index of our bundle: who waits for its outcomes."""
+    for_quorum: deque[Replied] = field(default_factory=deque)
+    """Applied, and waiting for the disks of a quorum."""
+
+
+def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]) -> None:
+    limit = replica.settings.bundle_bytes
+    if len(call.actions) > limit:
+        reason = f"{len(call.actions)} bytes of actions are more than the {limit} that a bundle holds; submit fewer"
+        out.append(Upcall(Refused(call.ticket, reason, is_retriable=False)))
+    elif len(requests.waiting) >= replica.settings.buffered:
+        reason = f"{len(requests.waiting)} submissions wait to be ordered already; try again later"
+        out.append(Upcall(Refused(call.ticket, reason)))
+    else:
+        requests.waiting.append(call)
+
+
+def make_bundles(replica: Replica, requests: Requests, outbox: Outbox, generates: Generates, out: list[Effect]) -> None:
+    """Bundle what waits, if the state allows it, the last body is on disk, and not too many are on their way."""
+    while (
+        requests.waiting
+        and generates is not Generates.NOT_NOW
+        and requests.forcing <= replica.durable_ticket
+        and len(replica.ongoing) < replica.settings.ongoing
+    ):
+        _make_bundle(replica, requests, outbox, generates, out)
+    on_disk(replica, requests, out)
+
+
+def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates: Generates, out: list[Effect]) -> None:
+    together = _take_together(requests.waiting, replica.settings.bundle_bytes)
+    replica.index += 1
+    replica.lamport += 1
+    bundle = Bundle(
+        replica.me,
+        replica.index,
+        replica.lamport,
+        replica.durable_green,
+        tuple(call.actions for call in together),
+        wants_lines=any(call.level is Level.QUORUM for call in together),
+    )
+    replica.ongoing[bundle.index] = bundle
+    replica.announced = bundle.durable_green
+    requests.answering[bundle.index] = together
+    actions = sum(call.count for call in together)
+    out.append(Trace("create", message=bundle.id, sub=actions, digest=content_digest(bundle)))
+    keep_body(replica, bundle, out)
+    gate = requests.forcing = force(replica, out)  # before it is sent: an index must never be used twice
+    requests.accepting.append((gate, bundle.id, together))
+    if generates is Generates.ALONE:
+        requests.alone.append((gate, bundle))
+    else:
+        outbox.say(bundle, Service.SAFE if generates is Generates.SAFE else Service.AGREED, gate)
+
+
+def _take_together(waiting: deque[Submit], limit: int) -> tuple[Submit, ...]:
+    taken = [waiting.popleft()]
+    size = len(taken[0].actions)
+    while waiting and size + len(waiting[0].actions) <= limit:
+        taken.append(waiting.popleft())
+        size += len(taken[-1].actions)
+    return tuple(taken)
+
+
+def on_disk(replica: Replica, requests: Requests, out: list[Effect]) -> None:
+    """Tell those whose bundle is durable by now that it is accepted."""
+    while requests.accepting and requests.accepting[0][0] <= replica.durable_ticket:
+        gate, bundle, together = requests.accepting.popleft()
+        out.extend(Upcall(Accepted(call.ticket, bundle), gate=gate or None) for call in together)
+    while requests.alone and requests.alone[0][0] <= replica.durable_ticket:
+        _mark_alone(replica, requests, out)
+
+
+def mark_alone(replica: Replica, requests: Requests, out: list[Effect]) -> None:
+    """A meeting begins: the barrier that our State waits for covers these too."""
+    while requests.alone:
+        _mark_alone(replica, requests, out)
+
+
+def _mark_alone(replica: Replica, requests: Requests, out: list[Effect]) -> None:
+    is_next = mark_red(replica, requests.alone.popleft()[1], "NonPrim", out)
+    assert is_next, "made alone while an earlier one was on its way"
+
+
+def reply(replica: Replica, requests: Requests, bundle: BundleId, applied: Applied, out: list[Effect]) -> None:
+    """A bundle was applied: each of our submissions in it gets its outcomes, once they are as durable as it asked."""
+    if bundle.creator != replica.me or bundle.index not in requests.answering:
+        return
+    sub = 0
+    for call in requests.answering.pop(bundle.index):
+        outcomes = applied.replies[sub : sub + call.count]
+        answer = Replied(call.ticket, applied.position, sub, outcomes, call.level)
+        sub += call.count
+        match call.level:
+            case Level.MEMORY:
+                out.append(Upcall(answer))
+            case Level.LOCAL:
+                is_durable = applied.position <= replica.durable_green
+                out.append(Upcall(answer, gate=None if is_durable else replica.tickets))
+            case Level.QUORUM:
+                requests.for_quorum.append(answer)
+                replica.is_line_raised = True  # the lines may be there already
+
+
+def reply_to_quorum(replica: Replica, requests: Requests, out: list[Effect]) -> None:
+    """Green lines have risen: answer those whose position a quorum of the component has on disk."""
+    while requests.for_quorum and _is_at_quorum(replica, requests.for_quorum[0].position):
+        out.append(Upcall(requests.for_quorum.popleft()))
+
+
+def _is_at_quorum(replica: Replica, position: int) -> bool:
+    on_disk: set[ProcId] = {server for server, line in replica.green_lines.items() if line >= position}
+    return replica.me in on_disk and has_quorum(on_disk, replica.prim)

@@ -1,0 +1,43 @@
+"""A server: the replica and what works beside its state. Every state has it; none has more of it than another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from greenline.kernel.identities import Configuration, ProcId
+from greenline.replication.applying import Applying
+from greenline.replication.discarding import Discarding
+from greenline.replication.messages import Fetch, Meeting
+from greenline.replication.outbox import Outbox
+from greenline.replication.replica import Replica
+from greenline.replication.requests import Requests
+
+
+@dataclass(slots=True)
+class Server:
+    replica: Replica
+    outbox: Outbox
+    requests: Requests = field(default_factory=Requests)
+    applying: Applying = field(default_factory=Applying)
+    discarding: Discarding = field(default_factory=Discarding)
+    fetches: list[Fetch] = field(default_factory=list)
+    """From those who are far behind, to be served when no exchange goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where we are: the configuration, and which of its meetings this is."""
+
+    conf: Configuration
+    meeting: Meeting
+
+    def next_meeting(self) -> Place:
+        return Place(self.conf, Meeting(self.meeting.conf_id, self.meeting.round + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Those who hold a meeting together: all of the configuration but who is far behind."""
+
+    place: Place
+    members: tuple[ProcId, ...]

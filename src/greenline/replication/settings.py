@@ -1,0 +1,73 @@
+"""Settings of a replica. What decides a meeting is the same everywhere: it is part of the cluster's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from greenline.kernel.identities import ProcId, in_order
+
+
+@dataclass(frozen=True, slots=True)
+class Voting:
+    """Who counts how much in a quorum (dynamic linear voting, thesis 6.1.2)."""
+
+    weights: tuple[tuple[ProcId, int], ...] = ()
+    """Of those who do not weigh 1."""
+    lower_bound: int = 0
+    """A primary component weighs at least so much: it may only block, never permit."""
+
+    def __post_init__(self) -> None:
+        if any(weight < 0 for _, weight in self.weights):
+            raise ValueError("a weight is 0 or more")
+
+    def of(self, server: ProcId) -> int:
+        return dict(self.weights).get(server, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    servers: tuple[ProcId, ...]
+    """The replicas that exist."""
+    salt: str = ""
+    """Tells clusters of the same names apart."""
+    voting: Voting = field(default_factory=Voting)
+    bundle_bytes: int = 60_000
+    """A bundle is closed when it holds so many bytes of actions; one submission may not have more."""
+    message_bytes: int = 60_000
+    """A retransmission or a segment carries about so many."""
+    buffered: int = 10_000
+    """Submissions that may wait to be bundled; the next is refused."""
+    ongoing: int = 256
+    """Own bundles that may be on their way; submissions wait behind them."""
+    unapplied: int = 256
+    """Bundles that may be with the database at a time."""
+    far: int = 1_000
+    """Who lacks more green bundles, or has more red ones that the others lack, first catches up beside the exchange."""
+    line_interval_s: float = 1.0
+    """How long a green line may go unannounced while nothing is said."""
+    retain_after_white: int = 1_000
+    """White bundles that are kept all the same."""
+    retain_at_most: int = 1_000_000
+    """Green bundles that are kept for a server that stays away. Beyond, it is left behind: it needs a snapshot."""
+    checkpoint_bytes: int = 1 << 24
+    """The log is begun anew when so much of it is void, and as much as what is still needed."""
+
+    def __post_init__(self) -> None:
+        if not self.servers or list(self.servers) != sorted(set(self.servers)):
+            raise ValueError("the servers of a cluster are named once each, in order, and at least one")
+        strangers = {name for name, _ in self.voting.weights} - set(self.servers)
+        if strangers:
+            raise ValueError(f"weights are given to servers that do not exist: {' '.join(in_order(strangers))}")
+        if not sum(map(self.voting.of, self.servers)):
+            raise ValueError("nobody has any weight, so there can be no quorum")
+        for name in ("bundle_bytes", "message_bytes", "buffered", "ongoing", "unapplied", "far", "retain_at_most"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is at least 1")
+
+    @property
+    def cluster(self) -> bytes:
+        """Servers that were started with another set, salt or way to decide are strangers (GAP 34)."""
+        voting = f"{sorted(self.voting.weights)}/{self.voting.lower_bound}"
+        text = f"{self.salt}/{' '.join(self.servers)}/{voting}/{self.far}"
+        return blake2b(text.encode(), digest_size=16).digest()

@@ -1,0 +1,13 @@
+-- All who install one attempt install the same: members, order, and votes, kept or not.
+SELECT run, prim, attempt, min(members) AS one, max(members) AS other, 'its installers differ in members or order' AS because
+FROM installed
+GROUP BY run, prim, attempt
+HAVING count(DISTINCT members) > 1 OR count(DISTINCT digest) > 1
+UNION ALL
+SELECT v.run, v.position, coalesce(i.attempt, 0), v.members, v.members, 'it has two different votes'
+FROM step v
+LEFT JOIN installed i
+  ON i.life = v.life AND i.prim = v.position
+WHERE v.kind = 'voter'
+GROUP BY v.run, v.position, coalesce(i.attempt, 0), v.members
+HAVING count(DISTINCT v.sub) > 1 OR count(DISTINCT v.detail) > 1
