@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect, Halt, Ignored, Trace
+from greenline.kernel.effects import Effect, Ignored, Trace
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service, TransitionalConf
 from greenline.replication.exchange_actions import vulnerability
@@ -36,7 +36,7 @@ class Construct:
     def handle(self, told: Told, out: list[Effect]) -> ToRegPrim | ToNo | ToExchangeStates | None:
         match told:
             case CPC() as cpc if cpc.meeting == self.place.meeting:
-                if count(self.server.replica, self.component, self.cpcs, cpc, out):
+                if count(self.server.replica, self.component, self.cpcs, cpc):
                     install(self.server.replica, self.component, "Construct", out)
                     return ToRegPrim(self.component)
             case Near(meeting) if meeting == self.place.meeting:
@@ -65,11 +65,9 @@ def enter(server: Server, move: ToConstruct, out: list[Effect]) -> tuple[Constru
     return Construct(server, component), None
 
 
-def count(replica: Replica, component: Component, cpcs: dict[ProcId, CPC], cpc: CPC, out: list[Effect]) -> bool:
+def count(replica: Replica, component: Component, cpcs: dict[ProcId, CPC], cpc: CPC) -> bool:
     """One more has agreed; are these all? Whoever agrees has our queue on its disk."""
-    if cpc.queue != replica.queue_digest():
-        out.append(Halt(f"{cpc.server} would install another queue than ours; compare the databases before you go on"))
-        return False
+    assert cpc.queue == replica.queue_digest(), f"{cpc.server} would install another queue than ours"
     cpcs[cpc.server] = cpc
     replica.promised[cpc.server] = cpc.prim_index, cpc.attempt_index
     return len(cpcs) == len(component.members)

@@ -120,7 +120,8 @@ class Engine:
             append(replica, Base(self.settings.cluster, 0, NO_ORDER, (), (), 0), out)
             out.extend(voters(replica.prim))
         digest = replica.digest.hex()
-        out.append(Trace("recover", position=replica.green, sub=replica.index, digest=digest))
+        prim = f"{replica.prim.prim_index}.{replica.prim.attempt_index}"
+        out.append(Trace("recover", prim, position=replica.green, sub=replica.index, digest=digest))
         server = Server(replica, Outbox(start.me, start.incarnation))
         open_database(server.applying, out)
         self.phase, _ = nonprim.enter(server, ToNonPrim(None, is_transitional=True), out)

@@ -33,7 +33,7 @@ class No:
     def handle(self, told: Told, out: list[Effect]) -> ToUn | ToExchangeStates | None:
         match told:
             case CPC() as cpc if cpc.meeting == self.place.meeting and not self.is_over:
-                if count(self.server.replica, self.component, self.cpcs, cpc, out):
+                if count(self.server.replica, self.component, self.cpcs, cpc):
                     return ToUn(self.component)
             case Near(meeting) if meeting == self.place.meeting:
                 self.is_over = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from greenline.kernel.database import Applied
 from greenline.kernel.effects import Effect, Trace, Upcall
@@ -31,16 +32,25 @@ class Generates(Enum):
     NOT_NOW = "lets it wait"
 
 
+class Asked(NamedTuple):
+    """A submission whose actions are in a bundle by now: who asked, for how many outcomes, how durable."""
+
+    ticket: int
+    count: int
+    level: Level
+
+
 @dataclass(slots=True)
 class Requests:
     waiting: deque[Submit] = field(default_factory=deque)
+    waiting_bytes: int = 0
     forcing: int = 0
     """The gate of the body that is on its way to the disk."""
-    accepting: deque[tuple[int, BundleId, tuple[Submit, ...]]] = field(default_factory=deque)
+    accepting: deque[tuple[int, BundleId, tuple[Asked, ...]]] = field(default_factory=deque)
     """Bundles whose bodies are not durable yet, with their gates."""
     alone: deque[tuple[int, Bundle]] = field(default_factory=deque)
     """Bundles to be marked red without being sent, with their gates."""
-    answering: dict[int, tuple[Submit, ...]] = field(default_factory=dict)
+    answering: dict[int, tuple[Asked, ...]] = field(default_factory=dict)
     """By the index of our bundle: who waits for its outcomes."""
     for_quorum: deque[Replied] = field(default_factory=deque)
     """Applied, and waiting for the disks of a quorum."""
@@ -51,11 +61,22 @@ def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]
     if len(call.actions) > limit:
         reason = f"{len(call.actions)} bytes of actions are more than the {limit} that a bundle holds; submit fewer"
         out.append(Upcall(Refused(call.ticket, reason, is_retriable=False)))
-    elif len(requests.waiting) >= replica.settings.buffered:
-        reason = f"{len(requests.waiting)} submissions wait to be ordered already; try again later"
-        out.append(Upcall(Refused(call.ticket, reason)))
+    elif (full := _why_full(replica, requests)) is not None:
+        out.append(Upcall(Refused(call.ticket, full)))
     else:
         requests.waiting.append(call)
+        requests.waiting_bytes += len(call.actions)
+
+
+def _why_full(replica: Replica, requests: Requests) -> str | None:
+    """Why nothing more is taken for now: what waits here is bounded, whatever the network does."""
+    settings = replica.settings
+    if len(requests.waiting) >= settings.buffered or requests.waiting_bytes >= settings.buffered_bytes:
+        return f"{len(requests.waiting)} submissions wait to be bundled already; try again later"
+    unordered = sum(replica.red_cut.values()) - sum(replica.green_cut.values())
+    if unordered >= settings.unordered:
+        return f"{unordered} bundles wait here for a primary component already; try again when there is one"
+    return None
 
 
 def make_bundles(replica: Replica, requests: Requests, outbox: Outbox, generates: Generates, out: list[Effect]) -> None:
@@ -71,7 +92,8 @@ def make_bundles(replica: Replica, requests: Requests, outbox: Outbox, generates
 
 
 def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates: Generates, out: list[Effect]) -> None:
-    together = _take_together(requests.waiting, replica.settings.bundle_bytes)
+    taken = _take_together(requests, replica.settings.bundle_bytes)
+    together = tuple(Asked(call.ticket, call.count, call.level) for call in taken)
     replica.index += 1
     replica.lamport += 1
     bundle = Bundle(
@@ -79,7 +101,7 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
         replica.index,
         replica.lamport,
         replica.durable_green,
-        tuple(call.actions for call in together),
+        tuple(call.actions for call in taken),
         wants_lines=any(call.level is Level.QUORUM for call in together),
     )
     replica.ongoing[bundle.index] = bundle
@@ -96,13 +118,15 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
         outbox.say(bundle, Service.SAFE if generates is Generates.SAFE else Service.AGREED, gate)
 
 
-def _take_together(waiting: deque[Submit], limit: int) -> tuple[Submit, ...]:
+def _take_together(requests: Requests, limit: int) -> list[Submit]:
+    waiting = requests.waiting
     taken = [waiting.popleft()]
     size = len(taken[0].actions)
     while waiting and size + len(waiting[0].actions) <= limit:
         taken.append(waiting.popleft())
         size += len(taken[-1].actions)
-    return tuple(taken)
+    requests.waiting_bytes -= size
+    return taken
 
 
 def on_disk(replica: Replica, requests: Requests, out: list[Effect]) -> None:

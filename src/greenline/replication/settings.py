@@ -38,6 +38,10 @@ class Settings:
     """A retransmission or a segment carries about so many."""
     buffered: int = 10_000
     """Submissions that may wait to be bundled; the next is refused."""
+    buffered_bytes: int = 64 << 20
+    """The same in bytes."""
+    unordered: int = 100_000
+    """Red bundles that a server keeps before it accepts no more: a partition may last, memory does not grow with it."""
     ongoing: int = 256
     """Own bundles that may be on their way; submissions wait behind them."""
     unapplied: int = 256
@@ -61,7 +65,16 @@ class Settings:
             raise ValueError(f"weights are given to servers that do not exist: {' '.join(in_order(strangers))}")
         if not sum(map(self.voting.of, self.servers)):
             raise ValueError("nobody has any weight, so there can be no quorum")
-        for name in ("bundle_bytes", "message_bytes", "buffered", "ongoing", "unapplied", "far", "retain_at_most"):
+        for name in (
+            "bundle_bytes",
+            "message_bytes",
+            "buffered",
+            "unordered",
+            "ongoing",
+            "unapplied",
+            "far",
+            "retain_at_most",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is at least 1")
 

@@ -34,7 +34,7 @@ from greenline.replication import (
 from greenline.replication.exchange import Exchange
 from greenline.replication.exchange_states import ExchangeStates
 from greenline.replication.knowledge import IsGreen, Learned
-from greenline.replication.messages import Bundle, Meeting, Prim, State, Vulnerable, Yellow
+from greenline.replication.messages import Bundle, Knowledge, Meeting, Prim, State, Vulnerable, Yellow
 from greenline.replication.moves import ToConstruct, ToExchangeStates
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
@@ -208,8 +208,8 @@ _mutant(
     (
         construct,
         "count",
-        lambda mine, component, cpcs, cpc, out: (
-            _right_count(mine, component, cpcs, cpc, out) or 2 * len(cpcs) > len(component.members)
+        lambda mine, component, cpcs, cpc: (
+            _right_count(mine, component, cpcs, cpc) or 2 * len(cpcs) > len(component.members)
         ),
     ),
 )
@@ -519,19 +519,12 @@ _mutant(
 )
 
 
-def _forgets_reds(mine: Replica) -> Any:
-    for record in _right_checkpoint(mine):
-        if isinstance(record, Bundle) and record.creator != mine.me and not mine.is_green(record.id):
-            continue
-        yield record
-
-
 _right_checkpoint = replica.checkpoint_of
 
 _mutant(
-    "checkpoint-without-reds",
-    "begins its log anew without the bundles of others that are still red",
-    (discarding, "checkpoint_of", _forgets_reds),
+    "checkpoint-without-knowledge",
+    "begins its log anew without what it knows of components, and what it agreed to",
+    (discarding, "checkpoint_of", lambda mine: [r for r in _right_checkpoint(mine) if not isinstance(r, Knowledge)]),
 )
 
 

@@ -1,0 +1,76 @@
+"""Standing: where a replica stands, for people who ask. In a total crash it says who is still awaited."""
+
+from __future__ import annotations
+
+import msgspec
+
+from greenline.kernel.identities import ProcId, in_order
+from greenline.replication.construct import Construct
+from greenline.replication.core import Boot, Engine
+from greenline.replication.discarding import left_behind, white_line
+from greenline.replication.messages import Prim
+from greenline.replication.nonprim import NonPrim
+from greenline.replication.regprim import RegPrim
+from greenline.replication.replica import Replica
+from greenline.replication.transprim import TransPrim
+
+
+class Standing(msgspec.Struct, frozen=True):
+    state: str
+    prim: Prim | None = None
+    """The last primary component that it knows; its own if `is_primary`."""
+    is_primary: bool = False
+    here: tuple[ProcId, ...] = ()
+    """Who is in its configuration."""
+    awaited: tuple[ProcId, ...] = ()
+    """Who must be met before there can be a primary component again, some or all of them."""
+    because: str = ""
+    """Why they are awaited."""
+    green: int = 0
+    reds: int = 0
+    white: int = 0
+    green_lines: tuple[tuple[ProcId, int], ...] = ()
+    left_behind: tuple[ProcId, ...] = ()
+    """Servers that lack what is discarded here: they need a snapshot."""
+    is_far: bool = False
+    """It is catching up, and takes no part in a primary component until it is near."""
+    kept_bytes: int = 0
+    """Of the bundles that it keeps, since somebody may lack them."""
+    waiting: int = 0
+    """Submissions that are not in a bundle yet."""
+
+
+def standing(engine: Engine) -> Standing:
+    phase = engine.phase
+    if isinstance(phase, Boot):
+        return Standing("Boot")
+    replica = phase.server.replica
+    here = phase.place.conf.members if phase.place is not None else (replica.me,)
+    is_primary = isinstance(phase, RegPrim)
+    awaited, because = ((), "") if isinstance(phase, RegPrim | TransPrim | Construct) else _awaited(replica, here)
+    return Standing(
+        state=type(phase).__name__,
+        prim=replica.prim,
+        is_primary=is_primary,
+        here=here,
+        awaited=awaited,
+        because=because,
+        green=replica.green,
+        reds=len(replica.reds()),
+        white=white_line(replica),
+        green_lines=tuple(sorted(replica.green_lines.items())),
+        left_behind=left_behind(replica),
+        is_far=isinstance(phase, NonPrim) and phase.catching_up is not None,
+        kept_bytes=replica.live_bytes,
+        waiting=len(phase.server.requests.waiting),
+    )
+
+
+def _awaited(replica: Replica, here: tuple[ProcId, ...]) -> tuple[tuple[ProcId, ...], str]:
+    """After an attempt whose end is unknown: everybody of it who was not met since; else the last component's rest."""
+    vulnerable = replica.vulnerable
+    if vulnerable.is_valid:
+        missing = set(vulnerable.set) - set(vulnerable.bits) - {replica.me}
+        return in_order(missing), "they agreed to a component with us, and nobody here knows what became of it"
+    missing = set(replica.prim.servers) - set(here)
+    return in_order(missing), "they were in the last primary component, and those here are no quorum of it"
