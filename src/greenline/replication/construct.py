@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -21,10 +22,21 @@ from greenline.replication.server import Component, Place, Server
 from greenline.replication.told import Told
 
 
+class Agreeing(Protocol):
+    """Construct and No: CPCs are counted."""
+
+    server: Server
+    component: Component
+    queue: bytes
+    cpcs: dict[ProcId, CPC]
+
+
 @dataclass(slots=True)
 class Construct:
     server: Server
     component: Component
+    queue: bytes
+    """What all who install must have: nothing changes it until they do."""
     cpcs: dict[ProcId, CPC] = field(default_factory=dict)
 
     generates = Generates.NOT_NOW
@@ -36,7 +48,7 @@ class Construct:
     def handle(self, told: Told, out: list[Effect]) -> ToRegPrim | ToNo | ToExchangeStates | None:
         match told:
             case CPC() as cpc if cpc.meeting == self.place.meeting:
-                if count(self.server.replica, self.component, self.cpcs, cpc):
+                if count(self, cpc):
                     install(self.server.replica, self.component, "Construct", out)
                     return ToRegPrim(self.component)
             case Near(meeting) if meeting == self.place.meeting:
@@ -48,7 +60,7 @@ class Construct:
             case Segment():
                 out.append(Ignored("an exchange goes on"))
             case TransitionalConf():
-                return ToNo(self.component, self.cpcs)
+                return ToNo(self.component, self.queue, self.cpcs)
             case _:
                 raise Impossible(self, told)
         return None
@@ -59,18 +71,19 @@ def enter(server: Server, move: ToConstruct, out: list[Effect]) -> tuple[Constru
     replica, component = server.replica, move.component
     gate = force(replica, out)
     attempt = replica.vulnerable.prim_index, replica.vulnerable.attempt_index
-    cpc = CPC(component.place.meeting, replica.me, *attempt, replica.queue_digest())
+    queue = replica.queue_digest()
+    cpc = CPC(component.place.meeting, replica.me, *attempt, queue)
     witness = Trace("cpc", members=component.members, position=attempt[0], sub=attempt[1])
     server.outbox.say(cpc, Service.SAFE, gate, witness)
-    return Construct(server, component), None
+    return Construct(server, component, queue), None
 
 
-def count(replica: Replica, component: Component, cpcs: dict[ProcId, CPC], cpc: CPC) -> bool:
+def count(phase: Agreeing, cpc: CPC) -> bool:
     """One more has agreed; are these all? Whoever agrees has our queue on its disk."""
-    assert cpc.queue == replica.queue_digest(), f"{cpc.server} would install another queue than ours"
-    cpcs[cpc.server] = cpc
-    replica.promised[cpc.server] = cpc.prim_index, cpc.attempt_index
-    return len(cpcs) == len(component.members)
+    assert cpc.queue == phase.queue, f"{cpc.server} would install another queue than ours"
+    phase.cpcs[cpc.server] = cpc
+    phase.server.replica.promised[cpc.server] = cpc.prim_index, cpc.attempt_index
+    return len(phase.cpcs) == len(phase.component.members)
 
 
 def install(replica: Replica, component: Component, state: str, out: list[Effect]) -> None:

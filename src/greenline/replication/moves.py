@@ -37,6 +37,7 @@ class ToConstruct:
 @dataclass(frozen=True, slots=True)
 class ToNo:
     component: Component
+    queue: bytes
     cpcs: dict[str, CPC]
 
 

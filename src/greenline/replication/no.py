@@ -20,6 +20,7 @@ from greenline.replication.told import Told
 class No:
     server: Server
     component: Component
+    queue: bytes
     cpcs: dict[ProcId, CPC]
     is_over: bool = False
     """Somebody has come near: the CPCs of this meeting count no more."""
@@ -33,7 +34,7 @@ class No:
     def handle(self, told: Told, out: list[Effect]) -> ToUn | ToExchangeStates | None:
         match told:
             case CPC() as cpc if cpc.meeting == self.place.meeting and not self.is_over:
-                if count(self.server.replica, self.component, self.cpcs, cpc):
+                if count(self, cpc):
                     return ToUn(self.component)
             case Near(meeting) if meeting == self.place.meeting:
                 self.is_over = True
@@ -48,4 +49,4 @@ class No:
 
 
 def enter(server: Server, move: ToNo, _: list[Effect]) -> tuple[No, None]:
-    return No(server, move.component, move.cpcs), None
+    return No(server, move.component, move.queue, move.cpcs), None

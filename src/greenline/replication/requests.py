@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     """A submission whose actions are in a bundle by now: who asked, for how many outcomes, how durable."""
 
     ticket: int
-    count: int
+    outcomes: int
     level: Level
 
 
@@ -107,7 +107,7 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
     replica.ongoing[bundle.index] = bundle
     replica.announced = bundle.durable_green
     requests.answering[bundle.index] = together
-    actions = sum(call.count for call in together)
+    actions = sum(call.count for call in taken)
     out.append(Trace("create", message=bundle.id, sub=actions, digest=content_digest(bundle)))
     keep_body(replica, bundle, out)
     gate = requests.forcing = force(replica, out)  # before it is sent: an index must never be used twice
@@ -155,9 +155,9 @@ def reply(replica: Replica, requests: Requests, bundle: BundleId, applied: Appli
         return
     sub = 0
     for call in requests.answering.pop(bundle.index):
-        outcomes = applied.replies[sub : sub + call.count]
+        outcomes = applied.replies[sub : sub + call.outcomes]
         answer = Replied(call.ticket, applied.position, sub, outcomes, call.level)
-        sub += call.count
+        sub += call.outcomes
         match call.level:
             case Level.MEMORY:
                 out.append(Upcall(answer))

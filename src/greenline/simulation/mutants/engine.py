@@ -208,9 +208,7 @@ _mutant(
     (
         construct,
         "count",
-        lambda mine, component, cpcs, cpc: (
-            _right_count(mine, component, cpcs, cpc) or 2 * len(cpcs) > len(component.members)
-        ),
+        lambda phase, cpc: _right_count(phase, cpc) or 2 * len(phase.cpcs) > len(phase.component.members),
     ),
 )
 
