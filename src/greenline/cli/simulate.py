@@ -33,7 +33,7 @@ from greenline.simulation.load import submission_of
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
-from greenline.simulation.scenarios.ring import SCENARIOS
+from greenline.simulation.scenarios.every import SCENARIOS
 from greenline.simulation.scenarios.stage import what_goes_wrong
 from greenline.simulation.subjects import CORES, SUBJECTS, Subject
 

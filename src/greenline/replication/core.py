@@ -178,7 +178,7 @@ class Engine:
         replica, requests, outbox = server.replica, server.requests, server.outbox
         if requests.waiting or requests.accepting:
             make_bundles(replica, requests, outbox, phase.generates, out)
-        if replica.unwritten:
+        if replica.green > replica.forced_green:
             force(replica, out)  # the green mark before the answer, at `local`; many share one
         apply_greens(replica, server.applying, out)
         if replica.is_line_raised:

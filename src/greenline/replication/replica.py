@@ -87,6 +87,8 @@ class Replica:
     """Nothing was appended since the last barrier."""
     unwritten: list[BundleId] = field(default_factory=list)
     """Marked green, and not in the log yet."""
+    forced_green: int = 0
+    """The green line that the last barrier covers, once it is done."""
     barriers: deque[tuple[int, int]] = field(default_factory=deque)
     """Barriers that are not done: ticket, and the green line that it covers."""
     live_bytes: int = 0
@@ -249,6 +251,7 @@ def force(replica: Replica, out: list[Effect]) -> int:
         replica.is_clean = True
         replica.tickets += 1
         replica.barriers.append((replica.tickets, replica.green))
+        replica.forced_green = replica.green
         out.append(Barrier(replica.tickets))
     return replica.tickets
 
@@ -327,7 +330,7 @@ def recover(me: ProcId, life: int, settings: Settings, records: tuple[Record, ..
                 replica.vulnerable, replica.yellow = vulnerable, yellow
                 replica.promised = {server: (index, attempt) for server, index, attempt in promised}
     replica.index = replica.red_cut.get(me, 0)
-    replica.green_lines[me] = replica.green
+    replica.green_lines[me] = replica.forced_green = replica.green
     return replica
 
 

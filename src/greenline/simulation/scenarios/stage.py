@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from traceback import extract_tb
+from typing import Any
 
-from greenline.kernel.identities import ProcId
+from greenline.kernel.identities import ProcId, in_order
+from greenline.replication.replica import Replica
+from greenline.replication.settings import Settings as EngineSettings
 from greenline.ring.core import RingCore, Unborn
 from greenline.ring.evs import EVS
 from greenline.ring.processor import Processor
 from greenline.ring.settings import Settings
 from greenline.simulation.cluster import Cluster, Stuck, broken_rules
+from greenline.simulation.load import replica_of
+from greenline.simulation.mutants import engine as engine_mutants
 from greenline.simulation.mutants.mutant import Wrapped
 from greenline.simulation.network import Latency
-from greenline.simulation.subjects import RING, ring_with
+from greenline.simulation.scripted import Scripted, over_script
+from greenline.simulation.subjects import engine_with, ring_with
 from greenline.spec.judge import Broken
 
 
@@ -23,6 +30,8 @@ class Stage:
     def __init__(self, mutant: str | None = None) -> None:
         self.mutant = mutant
         self.clusters: list[Cluster] = []
+        self.forgiven: frozenset[str] = frozenset()
+        """Rules that a story breaks on purpose: who is refused stays down, who is given an old disk has forgotten."""
 
     def ring(
         self,
@@ -36,8 +45,44 @@ class Stage:
         self.clusters.append(cluster)
         return cluster
 
+    def engine(
+        self, names: str, seed: int = 0, latency: Latency | None = None, down: str = "", **settings: Any
+    ) -> Cluster:
+        """Replicas over the Ring; settings that are not named are the product's."""
+        subject = replace(engine_with(**settings), mutants=engine_mutants.MUTANTS)
+        cluster = Cluster(names, seed, subject, latency, self.mutant, down)
+        self.clusters.append(cluster)
+        return cluster
+
+    def script(
+        self, names: str, odd: dict[ProcId, dict[str, Any]] | None = None, down: str = "", **settings: Any
+    ) -> Scripted:
+        """Replicas over a medium that does what the scenario says, each alone at first; `odd` ones differ in these."""
+
+        def of(me: ProcId, everybody: tuple[ProcId, ...]) -> EngineSettings:
+            return EngineSettings(**{"servers": in_order(everybody), **settings, **(odd or {}).get(me, {})})
+
+        cluster = Scripted(names, over_script(of), self.mutant, down)
+        self.clusters.append(cluster)
+        return cluster.settle()
+
     def broken_rules(self) -> list[Broken]:
-        return broken_rules(RING.rules, self.clusters)
+        """Of clusters of one protocol."""
+        (broken,) = judged_together([self])
+        return broken
+
+
+def judged_together(stages: Sequence[Stage]) -> list[list[Broken]]:
+    """What each has broken, of scenarios of one protocol: to judge many takes hardly longer than to judge one."""
+    clusters = [cluster for stage in stages for cluster in stage.clusters]
+    found = broken_rules(clusters[0].subject.rules, clusters)
+    owners = [stage for stage in stages for _ in stage.clusters]
+    broken: dict[int, list[Broken]] = {id(stage): [] for stage in stages}
+    for each in found:
+        owner = owners[int(each.run.rpartition("-")[2])]
+        if each.rule not in owner.forgiven:
+            broken[id(owner)].append(each)
+    return [broken[id(stage)] for stage in stages]
 
 
 Play = Callable[[Stage], None]
@@ -66,16 +111,23 @@ def what_goes_wrong(scenario: Scenario, mutant: str | None = None) -> str | None
         scenario.play(stage)
     except Stuck:
         return "stuck"
-    except AssertionError as error:
-        return _deeper_reason(stage.clusters[-1]) or f"the claim {scenario.name}: {error}".split("\n", 1)[0]
+    except (AssertionError, TypeError, ValueError) as error:  # somebody is asked who has stopped, perhaps
+        return _deeper_reason(stage.clusters[-1]) or f"the claim {scenario.name}: {_what(error)}"
     broken = stage.broken_rules()
     return broken[0].rule if broken else None
+
+
+def _what(error: Exception) -> str:
+    """What was claimed: in words, if there are any, or else as it stands in the scenario."""
+    return str(error).split("\n", 1)[0] or str(extract_tb(error.__traceback__)[-1].line)
 
 
 def _deeper_reason(cluster: Cluster) -> str | None:
     """A claim is not kept: is a rule broken as well, once the trouble is over?"""
     try:
         cluster.let_be().heal().settle()
+        if not all(process.is_up for process in cluster.world.processes.values()):
+            cluster.heal().settle()  # without those who have stopped since
     except Stuck:
         return "stuck"
     broken = [each.rule for each in cluster.broken_rules() if each.rule != "run/2_everybody_is_up"]
@@ -113,3 +165,71 @@ def configurations(cluster: Cluster, name: ProcId) -> list[str]:
 def repeats(cluster: Cluster, kind: str = "packet") -> int:
     """How often a packet, or the token, was sent again."""
     return sum(row.kind == "repeat" and (row.detail == "token") == (kind == "token") for row in cluster.rows)
+
+
+def replica(cluster: Cluster, name: ProcId) -> Replica:
+    return replica_of(cluster.world, name)
+
+
+def order(cluster: Cluster, name: ProcId) -> list[str]:
+    """The global order, as far as it knows it and keeps it."""
+    return list(map(str, replica(cluster, name).order))
+
+
+def reds(cluster: Cluster, name: ProcId) -> list[str]:
+    return list(map(str, replica(cluster, name).reds()))
+
+
+def yellows(cluster: Cluster, name: ProcId) -> list[str]:
+    """Its yellow list, if it is complete."""
+    yellow = replica(cluster, name).yellow
+    return list(map(str, yellow.ids)) if yellow.is_valid else []
+
+
+def marks(cluster: Cluster, name: ProcId, bundle: str) -> list[str]:
+    """The colours that it gave a bundle, in all its lives: "red NonPrim", "green OR-3 ExchangeActions"."""
+    return [
+        f"{row.colour} {row.detail}"
+        for row in cluster.rows
+        if row.kind == "mark" and row.process == name and row.message == bundle
+    ]
+
+
+def told(cluster: Cluster, name: ProcId, kind: str) -> list[str]:
+    """What it said of itself in rows of this kind: "0.1 {p q r} valid try", "2.1 {p q r}"."""
+    return [
+        " ".join([f"{row.position}.{row.sub} {{{row.members}}}", *([row.detail] if row.detail else [])])
+        for row in cluster.rows
+        if row.kind == kind and row.process == name
+    ]
+
+
+def states(cluster: Cluster, name: ProcId) -> list[str]:
+    """The states that its engine went through, in all its lives."""
+    return [
+        str(row.detail) for row in cluster.rows if row.kind == "phase" and row.layer == "engine" and row.process == name
+    ]
+
+
+def are_in(cluster: Cluster, state: str, names: str) -> bool:
+    return all(cluster[name].state == state for name in names.split())
+
+
+def ends_as_one(cluster: Cluster) -> None:
+    """The trouble is over: everybody is in one primary component, with one order and one database."""
+    cluster.let_be().heal().settle()
+    assert are_in(cluster, "RegPrim", " ".join(cluster.names)), "all are in the primary component"
+    assert len({cluster[name].database for name in cluster.names}) == 1, "all databases are equal"
+    assert not any(reds(cluster, name) for name in cluster.names), "nothing is red any more"
+
+
+def power_fails(cluster: Cluster, names: str, keep: float = 0.0) -> None:
+    """They die together, and so much of what they had not forced is on their disks all the same."""
+    for name in names.split():
+        cluster.crash(name, keep=keep)
+
+
+def power_returns(cluster: Cluster, names: str) -> None:
+    for name in names.split():
+        cluster.restart(name)
+    cluster.settle()
