@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SECONDS ?= 3600
 CORE ?= ring
+OVER ?=
 SEED ?= 0
 
 .PHONY: help setup demo test check bench soak clean
@@ -37,11 +38,11 @@ check: setup       ## the fast loop: format, lint, types, import contracts, unit
 bench: setup       ## measure the figures that the documentation states
 	@$(BIN)/python -m benchmarks
 
-soak: setup        ## storms until SECONDS have passed or a rule is broken; CORE=node for real processes, SEED=...
+soak: setup        ## storms until SECONDS have passed or a rule is broken; CORE=engine OVER=ring, CORE=node SEED=...
 ifeq ($(CORE),node)
 	@NODE_STORM_SECONDS=$(SECONDS) NODE_STORM_SEED=$(SEED) $(BIN)/python -m pytest -s tests/node/test_storm.py
 else
-	@$(BIN)/greenline simulate $(CORE) --nodes 5 --profile storm --soak $(SECONDS)
+	@$(BIN)/greenline simulate $(CORE) $(if $(OVER),--over $(OVER)) --nodes 5 --profile storm --soak $(SECONDS)
 endif
 
 clean:             ## remove what the targets made
