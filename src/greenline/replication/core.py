@@ -198,6 +198,7 @@ class Engine:
         if line <= replica.announced:
             return
         is_wanted = replica.announced < replica.line_wanted <= line
+        is_wanted |= line - replica.announced >= self.settings.line_bundles
         if is_wanted and phase.generates is not Generates.NOT_NOW:
             replica.announced = line
             phase.server.outbox.say(Line(replica.me, line), Service.AGREED)

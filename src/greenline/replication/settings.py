@@ -50,6 +50,8 @@ class Settings:
     """Who lacks more green bundles, or has more red ones that the others lack, first catches up beside the exchange."""
     line_interval_s: float = 1.0
     """How long a green line may go unannounced while nothing is said."""
+    line_bundles: int = 1_000
+    """How many bundles a green line may go unannounced: who keeps up is not to be taken for somebody who is away."""
     retain_after_white: int = 1_000
     """White bundles that are kept all the same."""
     retain_at_most: int = 1_000_000

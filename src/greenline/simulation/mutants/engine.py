@@ -15,7 +15,7 @@ from greenline.kernel.core import Core
 from greenline.kernel.database import Applied
 from greenline.kernel.effects import Effect, Upcall
 from greenline.kernel.identities import ProcId
-from greenline.kernel.ports import RegularConf
+from greenline.kernel.ports import RegularConf, Service
 from greenline.replication import (
     applying,
     construct,
@@ -31,10 +31,11 @@ from greenline.replication import (
     transprim,
     un,
 )
+from greenline.replication.core import Engine
 from greenline.replication.exchange import Exchange
 from greenline.replication.exchange_states import ExchangeStates
 from greenline.replication.knowledge import IsGreen, Learned
-from greenline.replication.messages import Bundle, Knowledge, Meeting, Prim, State, Vulnerable, Yellow
+from greenline.replication.messages import Bundle, Line, Meeting, Prim, State, Vulnerable, Yellow
 from greenline.replication.moves import ToConstruct, ToExchangeStates
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
@@ -282,6 +283,7 @@ _mutant(
     "yellow-of-an-older-component",
     "lets servers that do not know the last primary component say what is yellow in it (GAP 13)",
     (exchange_actions, "compute_knowledge", _everybodys_yellow),
+    scenario="REPL-77",
 )
 
 
@@ -386,6 +388,7 @@ _mutant(
     "the-far-speak-up",
     "multicasts bundles though it is far behind and was left out of the exchange",
     (NonPrim, "generates", property(_far_all_the_same)),
+    scenario="REPL-71",
 )
 
 
@@ -421,6 +424,7 @@ _mutant(
     "sent-before-its-body",
     "sends a bundle before its body is on disk, so a crash uses its index again (GAP 22)",
     (requests, "_make_bundle", _sent_before_its_body),
+    scenario="REPL-76",
 )
 
 
@@ -454,6 +458,7 @@ _mutant(
     "tells-before-it-is-written",
     "sends its State before what it says is on disk",
     (core, "_ENTER", {**core._ENTER, ToExchangeStates: _tells_at_once}),
+    scenario="REPL-76",
 )
 
 
@@ -489,19 +494,17 @@ _mutant(
 )
 
 
-def _announces_what_is_in_memory(
-    mine: Replica, waiting: Requests, outbox: Outbox, generates: Generates, out: list[Effect]
-) -> None:
-    line = mine.green_lines.get(mine.me, 0)
-    mine.green_lines[mine.me] = mine.green
-    _right_make(mine, waiting, outbox, generates, out)
-    mine.green_lines[mine.me] = line
+def _announces_what_is_in_memory(_: Engine, phase: core.State, __: list[Effect]) -> None:
+    mine = phase.server.replica
+    if mine.green > mine.announced and phase.generates is not Generates.NOT_NOW:
+        mine.announced = mine.green
+        phase.server.outbox.say(Line(mine.me, mine.green), Service.AGREED)
 
 
 _mutant(
     "announces-what-is-in-memory",
     "tells others a green line that a crash can take back (GAP 23)",
-    (requests, "_make_bundle", _announces_what_is_in_memory),
+    (Engine, "_announce", _announces_what_is_in_memory),
     scenario="REPL-36",
 )
 _mutant(
@@ -514,15 +517,6 @@ _mutant(
             len(mine.settings.servers) // 2
         ],
     ),
-)
-
-
-_right_checkpoint = replica.checkpoint_of
-
-_mutant(
-    "checkpoint-without-knowledge",
-    "begins its log anew without what it knows of components, and what it agreed to",
-    (discarding, "checkpoint_of", lambda mine: [r for r in _right_checkpoint(mine) if not isinstance(r, Knowledge)]),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from traceback import extract_tb
 from typing import Any
 
@@ -16,7 +16,6 @@ from greenline.ring.processor import Processor
 from greenline.ring.settings import Settings
 from greenline.simulation.cluster import Cluster, Stuck, broken_rules
 from greenline.simulation.load import replica_of
-from greenline.simulation.mutants import engine as engine_mutants
 from greenline.simulation.mutants.mutant import Wrapped
 from greenline.simulation.network import Latency
 from greenline.simulation.scripted import Scripted, over_script
@@ -49,8 +48,7 @@ class Stage:
         self, names: str, seed: int = 0, latency: Latency | None = None, down: str = "", **settings: Any
     ) -> Cluster:
         """Replicas over the Ring; settings that are not named are the product's."""
-        subject = replace(engine_with(**settings), mutants=engine_mutants.MUTANTS)
-        cluster = Cluster(names, seed, subject, latency, self.mutant, down)
+        cluster = Cluster(names, seed, engine_with(**settings), latency, self.mutant, down)
         self.clusters.append(cluster)
         return cluster
 
@@ -75,7 +73,7 @@ class Stage:
 def judged_together(stages: Sequence[Stage]) -> list[list[Broken]]:
     """What each has broken, of scenarios of one protocol: to judge many takes hardly longer than to judge one."""
     clusters = [cluster for stage in stages for cluster in stage.clusters]
-    found = broken_rules(clusters[0].subject.rules, clusters)
+    found = broken_rules(clusters[0].subject.rules, clusters) if clusters else []
     owners = [stage for stage in stages for _ in stage.clusters]
     broken: dict[int, list[Broken]] = {id(stage): [] for stage in stages}
     for each in found:

@@ -1,0 +1,8 @@
+"""Every scenario of every protocol, by id: where a seeded bug finds the one that catches it."""
+
+from __future__ import annotations
+
+from greenline.simulation.scenarios import replication, ring
+from greenline.simulation.scenarios.stage import Scenario
+
+SCENARIOS: dict[str, Scenario] = {**ring.SCENARIOS, **replication.SCENARIOS}

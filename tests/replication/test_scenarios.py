@@ -1,0 +1,71 @@
+"""The catalogue of the engine: every scenario under its id, played by the right protocol, and judged.
+
+The stories themselves are in `greenline.simulation.scenarios`, where seeded bugs are tried on them as well. All that
+are asked for are judged together, as that takes hardly longer than to judge one.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from greenline.simulation.cluster import Stuck
+from greenline.simulation.mutants.engine import MUTANTS
+from greenline.simulation.scenarios.replication import SCENARIOS
+from greenline.simulation.scenarios.stage import Scenario, Stage, judged_together, what_goes_wrong
+from greenline.spec.judge import Broken
+
+Ending = AssertionError | list[Broken]
+"""The claim that is not kept, or the rules that are broken."""
+
+QUICK = {"REPL-01", "REPL-05", "REPL-08", "REPL-10", "REPL-12", "REPL-16", "REPL-22", "REPL-35", "REPL-69", "REPL-71"}
+"""Those that are played in the fast loop as well."""
+
+
+@pytest.fixture(scope="module")
+def endings(request: pytest.FixtureRequest) -> dict[str, Ending]:
+    """How each scenario ends that this run asks for."""
+    asked = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = [spec.params["scenario"] for spec in asked if spec and "scenario" in spec.params]
+    ends: dict[str, Ending] = {}
+    stages: dict[str, Stage] = {}
+    for scenario in chosen:
+        if scenario.name in SCENARIOS:
+            stage = Stage()
+            try:
+                scenario.play(stage)
+                stages[scenario.name] = stage
+            except (AssertionError, Stuck) as error:
+                ends[scenario.name] = error
+    ends.update(zip(stages, judged_together(list(stages.values())), strict=True))
+    return ends
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(each, id=name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name, each in SCENARIOS.items()
+    ],
+)
+def test_the_scenario_ends_as_its_claim_says(scenario: Scenario, endings: dict[str, Ending]) -> None:
+    ending = endings[scenario.name]
+    if isinstance(ending, AssertionError):
+        raise ending
+    assert ending == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, each in MUTANTS.items() if each.scenario])
+def test_the_scenario_catches_the_bug_and_not_by_a_crash_of_the_mutant(name: str) -> None:
+    scenario = MUTANTS[name].scenario
+    assert scenario is not None
+    by = what_goes_wrong(SCENARIOS[scenario], name)
+    assert by is not None
+    assert not by.startswith("run/")
+
+
+def test_the_catalogue_is_complete() -> None:
+    """What is left out waits for sessions, for servers that come and go, and for other protocols and databases."""
+    wanted = {*range(1, 32), *range(34, 41), 52, 53, 55, 56, 60, 65, 66, *range(69, 81)}
+    assert set(SCENARIOS) == {f"REPL-{number:02}" for number in wanted}
+    assert all(scenario.claim for scenario in SCENARIOS.values())
