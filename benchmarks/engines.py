@@ -173,11 +173,11 @@ def rate(actions: int = 100_000) -> float:
 # Merges.
 
 
-def _log(index: int) -> bytes:
+def _log(server: ProcId, index: int) -> bytes:
     """The log of a server that has ordered so many small bundles, made by p."""
     codec: Codec[Any] = Codec(2, EngineRecord)
     lives: Codec[Any] = Codec(0, Life)
-    frames = [lives.encode(Life(1)), codec.encode(Base(_SETTINGS.cluster, 0, NO_ORDER, (), (), 0))]
+    frames = [lives.encode(Life(1)), codec.encode(Base(_SETTINGS.cluster, server, 0, NO_ORDER, (), (), 0))]
     chunk = pack((Action("s1", 1, b"x" * (ACTION_BYTES - 12)),))
     ids = tuple(BundleId("p", at) for at in range(1, index + 1))
     frames += [codec.encode(Bundle("p", each.index, each.index, 0, (chunk,))) for each in ids]
@@ -198,8 +198,8 @@ class Merge:
 
 def merge(behind: int, missing: int) -> Merge:
     """r has ordered so many bundles, and lacks so many more, when it meets p and q, who are asked for more."""
-    history, ahead = _log(behind), _log(behind + missing)
-    joined = Joined(_SETTINGS, {"p": ahead, "q": ahead, "r": history})
+    ahead = {name: _log(name, behind + missing) for name in ("p", "q")}
+    joined = Joined(_SETTINGS, {**ahead, "r": _log("r", behind)})
     chunk = pack((Action("s2", 1, b"x" * (ACTION_BYTES - 12)),))
     gc.collect()
     gc.freeze()

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from greenline.kernel.identities import ProcId
 from greenline.replication.messages import State
+from greenline.replication.replica import ANEW
 from greenline.replication.settings import Settings
 
 States = Mapping[ProcId, State]
@@ -50,10 +51,7 @@ def broken_promises(states: States) -> dict[ProcId, str]:
                 what = f"{other} saw it agree to attempt {agreed}, but it knows only {attempt}"
             else:
                 continue
-            found[name] = (
-                f"its disk is older than it is: {what}. It was restored from a backup; give it an empty directory and "
-                "a new name, and let it join anew"
-            )
+            found[name] = f"its disk is older than it is: {what}. It was restored from a backup; {ANEW}"
     return found
 
 

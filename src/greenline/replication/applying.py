@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from greenline.kernel.database import DATABASE, Answer, Applied, Apply, Commit, Committed, Open, Opened, Refused
 from greenline.kernel.effects import Call, Effect, Halt
-from greenline.replication.replica import Replica
+from greenline.replication.replica import ANEW, Replica
 from greenline.replication.requests import Requests, reply
 
 
@@ -53,14 +53,14 @@ def on_opened(replica: Replica, applying: Applying, position: int, durable: int,
         out.append(
             Halt(
                 f"the database stands at position {position}, its log ends at {replica.green}: one of them is not this "
-                "replica's, or was restored without the other; restore both, or give this node an empty directory"
+                f"replica's, or was restored without the other; bring back the one that belongs to it, or {ANEW}"
             )
         )
     elif position < replica.low:
         out.append(
             Halt(
                 f"the database stands at position {position}, its log begins after {replica.low}: it was restored from "
-                "a backup, or replaced; restore both, or give this node an empty directory"
+                f"a backup, or replaced; bring back the one that belongs to it, or {ANEW}"
             )
         )
     else:

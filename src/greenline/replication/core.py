@@ -117,7 +117,7 @@ class Engine:
             out.append(Halt(str(error)))
             return
         if not start.records:
-            append(replica, Base(self.settings.cluster, 0, NO_ORDER, (), (), 0), out)
+            append(replica, Base(self.settings.cluster, start.me, 0, NO_ORDER, (), (), 0), out)
             out.extend(voters(replica.prim))
         digest = replica.digest.hex()
         prim = f"{replica.prim.prim_index}.{replica.prim.attempt_index}"

@@ -215,6 +215,8 @@ class Base(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """Where a log begins: the order up to `position` is in the database, and its bundles are gone."""
 
     cluster: bytes
+    server: Name
+    """Whose log it is."""
     position: Natural
     digest: bytes
     cut: Cut

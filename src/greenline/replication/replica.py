@@ -39,6 +39,10 @@ NO_ORDER = bytes(16)
 """What the empty order comes to."""
 
 
+ANEW = "give this node an empty directory and a new name, and let it join anew"
+"""What helps who has lost what it promised: under its old name it would be refused."""
+
+
 class LogRefused(Exception):
     """The records of this log cannot be one replica's: why, and what to do."""
 
@@ -337,8 +341,13 @@ def recover(me: ProcId, life: int, settings: Settings, records: tuple[Record, ..
 def _begin_at(replica: Replica, base: Base) -> None:
     if base.cluster != replica.settings.cluster:
         raise LogRefused(
-            "this log is of another cluster: other servers, weights or salt; "
-            "start it with the configuration that it was made with, or give this node an empty directory"
+            "this log is of another cluster: other servers, weights or salt; start it with the configuration that it "
+            f"was made with, or {ANEW}"
+        )
+    if base.server != replica.me:
+        raise LogRefused(
+            f"this log is {base.server}'s, and this is {replica.me}: disks were exchanged, or a machine was copied; "
+            f"give each its own back, or {ANEW}"
         )
     replica.low = base.position
     replica.low_cut = dict(base.cut)
@@ -372,13 +381,13 @@ def _replay_order(replica: Replica, ordered: Ordered) -> None:
         replica.digests.append(chained(replica.digests[-1], bundle))
 
 
-_DAMAGED = "it was changed or put together from several; give this node an empty directory and let it join anew"
+_DAMAGED = f"it was changed, or put together from several; {ANEW}"
 
 
 def checkpoint_of(replica: Replica) -> Iterator[Record]:
     """The records that a log begun anew starts with: the same replica."""
     cut, lines = cut_of(replica.low_cut), cut_of(replica.green_lines)
-    yield Base(replica.settings.cluster, replica.low, replica.digests[0], cut, lines, replica.lamport)
+    yield Base(replica.settings.cluster, replica.me, replica.low, replica.digests[0], cut, lines, replica.lamport)
     yield from sorted(replica.bodies.values(), key=lambda body: (body.creator, body.index))
     yield from (replica.ongoing[index] for index in sorted(replica.ongoing))
     if replica.order:

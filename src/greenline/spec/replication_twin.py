@@ -272,9 +272,10 @@ def _differ(values: Iterable[object]) -> bool:
 def rows_are_complete(x: Execution) -> bool:
     for life in x.by_life:
         recovers = [s.index for s in life if s.kind == "recover"]
-        if len(recovers) != 1:
+        begun = [s.index for s in life if s.kind in ENGINE and s.kind not in ("phase", "recover", "voter")]
+        if len(recovers) > 1 or (recovers and begun and begun[0] < recovers[0]):
             return True
-        if any(s.index < recovers[0] for s in life if s.kind in ENGINE and s.kind not in ("phase", "recover", "voter")):
+        if not recovers and (begun or any(s.kind in DATABASE for s in life)):
             return True
         data = [s for s in life if s.kind in DATABASE]
         if data and [s.kind for s in data].count("opened") != 1:

@@ -1,4 +1,4 @@
--- An engine's life begins with one `recover`, a database's with one `opened`; every row has what the rules rest on; who installs
+-- An engine's life begins with one `recover`, unless its log is refused, a database's with one `opened`; every row has what the rules rest on; who installs
 -- a component is in it and names its voters; what returns to a client was called.
 WITH life_rows AS (
     SELECT life, min(run) AS run, min(process) AS process, min(incarnation) AS incarnation,
@@ -21,7 +21,8 @@ voters AS (
 )
 SELECT run, process, incarnation, recovered_at AS local_index, 'its life does not begin with one recover' AS because
 FROM life_rows
-WHERE recovers <> 1 OR first_step < recovered_at
+WHERE recovers > 1 OR first_step < recovered_at
+   OR (recovers = 0 AND (first_step IS NOT NULL OR database_rows > 0))
 UNION ALL
 SELECT run, process, incarnation, opened_at, 'its database is used before it is opened, or opened twice'
 FROM life_rows
