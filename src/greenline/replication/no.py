@@ -9,7 +9,7 @@ from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import count, release
-from greenline.replication.messages import CPC, Meeting, Near, Segment
+from greenline.replication.messages import CPC, Near, Segment
 from greenline.replication.moves import ToExchangeStates, ToNo, ToUn
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
@@ -42,7 +42,7 @@ class No:
                 out.append(Ignored("its meeting is over here"))
             case RegularConf(conf):
                 release(self.server.replica, "no", out)
-                return ToExchangeStates(Place(conf, Meeting(conf.conf_id)))  # type: ignore[arg-type]
+                return ToExchangeStates(Place.of(conf))
             case _:
                 raise Impossible(self, told)
         return None

@@ -49,7 +49,7 @@ class NonPrim:
             case TransitionalConf():
                 self.is_transitional = True
             case RegularConf(conf):
-                return ToExchangeStates(Place(conf, Meeting(conf.conf_id)))  # type: ignore[arg-type]
+                return ToExchangeStates(Place.of(conf))
             case _:
                 raise Impossible(self, told)
         return None

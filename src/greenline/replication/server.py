@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from greenline.kernel.identities import Configuration, ProcId
+from greenline.kernel.identities import ConfId, Configuration, ProcId
 from greenline.replication.applying import Applying
 from greenline.replication.discarding import Discarding
 from greenline.replication.messages import Fetch, Meeting
@@ -30,6 +30,12 @@ class Place:
 
     conf: Configuration
     meeting: Meeting
+
+    @staticmethod
+    def of(conf: Configuration) -> Place:
+        """The first meeting of a regular configuration."""
+        assert isinstance(conf.conf_id, ConfId)
+        return Place(conf, Meeting(conf.conf_id))
 
     def next_meeting(self) -> Place:
         return Place(self.conf, Meeting(self.meeting.conf_id, self.meeting.round + 1))

@@ -11,7 +11,7 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import release
-from greenline.replication.messages import CPC, Bundle, Meeting, Near, Retrans, Segment, State
+from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
 from greenline.replication.moves import ToExchangeStates, ToTransPrim
 from greenline.replication.replica import mark_yellow
 from greenline.replication.requests import Generates
@@ -43,7 +43,7 @@ class TransPrim:
                 # Only now is the list complete, and only with it may the vulnerability go (GAP 14).
                 replica.yellow = msgspec.structs.replace(replica.yellow, is_valid=True)
                 release(replica, "trans", out)
-                return ToExchangeStates(Place(conf, Meeting(conf.conf_id)))  # type: ignore[arg-type]
+                return ToExchangeStates(Place.of(conf))
             case _:
                 raise Impossible(self, told)
         return None

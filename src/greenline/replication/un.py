@@ -11,7 +11,7 @@ from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import install
 from greenline.replication.exchange_actions import vulnerability
-from greenline.replication.messages import Bundle, Meeting, Near, Segment
+from greenline.replication.messages import Bundle, Near, Segment
 from greenline.replication.moves import ToExchangeStates, ToTransPrim, ToUn
 from greenline.replication.replica import mark_yellow, write_knowledge
 from greenline.replication.requests import Generates
@@ -44,7 +44,7 @@ class Un:
                 replica.vulnerable = msgspec.structs.replace(replica.vulnerable, cause="un")
                 out.append(vulnerability(replica, "valid un"))
                 write_knowledge(replica, out)
-                return ToExchangeStates(Place(conf, Meeting(conf.conf_id)))  # type: ignore[arg-type]
+                return ToExchangeStates(Place.of(conf))
             case _:
                 raise Impossible(self, told)
 

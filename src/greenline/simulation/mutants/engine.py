@@ -35,7 +35,7 @@ from greenline.replication.core import Engine
 from greenline.replication.exchange import Exchange
 from greenline.replication.exchange_states import ExchangeStates
 from greenline.replication.knowledge import IsGreen, Learned
-from greenline.replication.messages import Bundle, Line, Meeting, Prim, State, Vulnerable, Yellow
+from greenline.replication.messages import Bundle, Line, Prim, State, Vulnerable, Yellow
 from greenline.replication.moves import ToConstruct, ToExchangeStates
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
@@ -135,7 +135,7 @@ _mutant(
 def _released_in_un(self: Un, told: Told, out: list[Effect]) -> Any:
     if isinstance(told, RegularConf):
         construct.release(self.server.replica, "no", out)
-        return ToExchangeStates(Place(told.conf, Meeting(told.conf.conf_id)))  # type: ignore[arg-type]
+        return ToExchangeStates(Place.of(told.conf))
     return _right_un(self, told, out)
 
 
@@ -413,9 +413,8 @@ def _sent_before_its_body(
     mine: Replica, waiting: Requests, outbox: Outbox, generates: Generates, out: list[Effect]
 ) -> None:
     _right_make(mine, waiting, outbox, generates, out)
-    last = outbox.waiting[-1] if outbox.waiting else None
-    if last is not None and isinstance(last.message, Bundle):
-        outbox.waiting[-1] = type(last)(last.message, last.service, 0)
+    if outbox.waiting and isinstance(outbox.waiting[-1].message, Bundle):
+        outbox.waiting[-1] = dataclasses.replace(outbox.waiting[-1], gate=0)
 
 
 _right_make = requests._make_bundle
@@ -428,11 +427,14 @@ _mutant(
 )
 
 
-def _agrees_at_once(server: Server, move: ToConstruct, out: list[Effect]) -> Any:
-    found = _right_construct(server, move, out)
-    last = server.outbox.waiting[-1]
-    server.outbox.waiting[-1] = type(last)(last.message, last.service, 0, last.witness)
+def _ungated(server: Server, found: Any) -> Any:
+    """What was said last waits for no disk."""
+    server.outbox.waiting[-1] = dataclasses.replace(server.outbox.waiting[-1], gate=0)
     return found
+
+
+def _agrees_at_once(server: Server, move: ToConstruct, out: list[Effect]) -> Any:
+    return _ungated(server, _right_construct(server, move, out))
 
 
 _right_construct = construct.enter
@@ -446,10 +448,7 @@ _mutant(
 
 
 def _tells_at_once(server: Server, move: ToExchangeStates, out: list[Effect]) -> Any:
-    found = _right_shift(server, move, out)
-    last = server.outbox.waiting[-1]
-    server.outbox.waiting[-1] = type(last)(last.message, last.service, 0, last.witness)
-    return found
+    return _ungated(server, _right_shift(server, move, out))
 
 
 _right_shift = exchange_states.enter
