@@ -76,6 +76,7 @@ class ExchangeStates:
 def enter(server: Server, move: ToExchangeStates, out: list[Effect]) -> tuple[ExchangeStates, None]:
     """Shift_to_exchange_states: all that our State says is durable before it leaves."""
     server.outbox.forget_control()
+    server.fetches.clear()
     mark_alone(server.replica, server.requests, out)
     state = state_of(server.replica, move.place)
     gate = force(server.replica, out)
