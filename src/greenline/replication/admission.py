@@ -2,7 +2,7 @@
 
 A server of another cluster is a stranger. A server that claims less than it once promised came back from an old disk: a
 backup, an image. It has forgotten what others rely on. Two orders that differ must never be repaired in silence.
-Whoever is refused stops; where it cannot be told which side is wrong, both do.
+Whoever is refused stops; of two orders that differ at equally many, both do.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ States = Mapping[ProcId, State]
 def refused(states: States, settings: Settings) -> dict[ProcId, str]:
     """Who must not take part in this meeting, and why; everybody comes to the same."""
     return strangers(states, settings) or broken_promises(states) or diverged(states)
+
+
+def must_stop(me: ProcId, states: States, settings: Settings) -> bool:
+    """Is it for sure we who are wrong? Among strangers only the fewer are; where there is doubt, all wait."""
+    alike = sum(state.cluster == states[me].cluster for state in states.values())
+    return me not in strangers(states, settings) or me not in settings.servers or 2 * alike < len(states)
 
 
 def strangers(states: States, settings: Settings) -> dict[ProcId, str]:

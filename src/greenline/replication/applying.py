@@ -19,6 +19,8 @@ from greenline.replication.requests import Requests, reply
 class Applying:
     calls: int = 0
     is_open: bool = False
+    logged: int = 0
+    """How long the order was in the log when this life began."""
     asked: int = 0
     """Positions up to this one were given to the database."""
     applied: int = 0
@@ -28,7 +30,9 @@ class Applying:
     """What the database would still have after a loss of power."""
 
 
-def open_database(applying: Applying, out: list[Effect]) -> None:
+def open_database(applying: Applying, logged: int, out: list[Effect]) -> None:
+    """Ask where it stands; the log of this life began with an order of this length."""
+    applying.logged = logged
     _ask(applying, Open(), out)
 
 
@@ -49,11 +53,11 @@ def on_answer(replica: Replica, applying: Applying, requests: Requests, answer: 
 
 
 def on_opened(replica: Replica, applying: Applying, position: int, durable: int, out: list[Effect]) -> None:
-    if position > replica.green:
+    if position > applying.logged:
         out.append(
             Halt(
-                f"the database stands at position {position}, its log ends at {replica.green}: one of them is not this "
-                f"replica's, or was restored without the other; bring back the one that belongs to it, or {ANEW}"
+                f"the database stands at position {position}, its log ends at {applying.logged}: one of them is not "
+                f"this replica's, or was restored without the other; bring back the one that belongs to it, or {ANEW}"
             )
         )
     elif position < replica.low:

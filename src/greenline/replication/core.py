@@ -47,7 +47,7 @@ from greenline.replication import (
 from greenline.replication.applying import apply_greens, on_answer, open_database
 from greenline.replication.beside import on_fetch, on_line, serve_fetches
 from greenline.replication.construct import Construct, voters
-from greenline.replication.discarding import discard
+from greenline.replication.discarding import begin_anew_if_void, discard
 from greenline.replication.exchange_actions import ExchangeActions
 from greenline.replication.exchange_states import ExchangeStates
 from greenline.replication.messages import Base, Fetch, Line, decode
@@ -67,7 +67,7 @@ from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Submit
 from greenline.replication.regprim import RegPrim
-from greenline.replication.replica import NO_ORDER, LogRefused, append, force, on_durable, recover
+from greenline.replication.replica import NO_ORDER, LogRefused, Replica, append, force, on_durable, recover
 from greenline.replication.requests import Generates, make_bundles, reply_to_quorum, submit
 from greenline.replication.server import Server
 from greenline.replication.settings import Settings
@@ -86,6 +86,7 @@ State = NonPrim | ExchangeStates | ExchangeActions | Construct | No | Un | RegPr
 
 class Timer(StrEnum):
     LINE = "line"
+    DISK = "disk"
 
 
 class Engine:
@@ -93,6 +94,8 @@ class Engine:
         self.settings = settings
         self.phase: Boot | State = Boot()
         self.is_line_due = False
+        self.watched: int | None = None
+        """The barrier that must be done when the disk is looked at again."""
 
     def handle(self, _: float, event: Event) -> list[Effect]:
         """Same events, same effects, always."""
@@ -123,7 +126,7 @@ class Engine:
         prim = f"{replica.prim.prim_index}.{replica.prim.attempt_index}"
         out.append(Trace("recover", prim, position=replica.green, sub=replica.index, digest=digest))
         server = Server(replica, Outbox(start.me, start.incarnation))
-        open_database(server.applying, out)
+        open_database(server.applying, replica.green, out)
         self.phase, _ = nonprim.enter(server, ToNonPrim(None, is_transitional=True), out)
 
     def _on_event(self, phase: State, event: Event, out: list[Effect]) -> None:
@@ -152,6 +155,8 @@ class Engine:
             case TimerFired(Timer.LINE):
                 self.is_line_due = False
                 server.replica.line_wanted = server.replica.durable_green
+            case TimerFired(Timer.DISK):
+                self._look_at_disk(server.replica, out)
             case _:
                 raise Impossible(phase, event)
 
@@ -185,11 +190,23 @@ class Engine:
             replica.is_line_raised = False
             reply_to_quorum(replica, requests, out)
             discard(replica, server.discarding, server.applying.durable, out)
+        if replica.void_bytes >= self.settings.checkpoint_bytes:
+            begin_anew_if_void(replica, out)
         self._announce(phase, out)
         if server.fetches and phase.generates in (Generates.SAFE, Generates.AGREED):
             serve_fetches(server, phase.place)
         if outbox.waiting:
             outbox.pump(replica.durable_ticket, out)
+        if replica.barriers and self.watched is None:
+            self.watched = replica.barriers[0][0]
+            out.append(SetTimer(Timer.DISK, self.settings.disk_patience_s))
+
+    def _look_at_disk(self, replica: Replica, out: list[Effect]) -> None:
+        """Others wait for what our disk holds back: one that hangs must not stop them."""
+        if self.watched is not None and replica.durable_ticket < self.watched:
+            patience = self.settings.disk_patience_s
+            out.append(Halt(f"a forced write has not come to its end for {patience:g} s: the disk hangs; look at it"))
+        self.watched = None
 
     def _announce(self, phase: State, out: list[Effect]) -> None:
         """Say our green line: at once where somebody waits for it, else when it has gone unsaid for a while."""
@@ -197,7 +214,7 @@ class Engine:
         line = replica.durable_green
         if line <= replica.announced:
             return
-        is_wanted = replica.announced < replica.line_wanted <= line
+        is_wanted = replica.announced < replica.line_wanted  # each forced write brings it nearer, so each is told
         is_wanted |= line - replica.announced >= self.settings.line_bundles
         if is_wanted and phase.generates is not Generates.NOT_NOW:
             replica.announced = line

@@ -13,6 +13,9 @@ from greenline.kernel.effects import Checkpoint, Effect, Trace
 from greenline.kernel.identities import ProcId, in_order
 from greenline.replication.replica import Replica, checkpoint_of, size_of, write_greens
 
+FEWEST = 64
+"""Of the bundles that are kept, at least one in so many goes at a time: the lists are moved each time."""
+
 
 @dataclass(slots=True)
 class Discarding:
@@ -36,16 +39,24 @@ def discard(replica: Replica, discarding: Discarding, in_database: int, out: lis
     if white > discarding.white:
         discarding.white = white
         out.append(Trace("white", position=white))
-    settings = replica.settings
-    to = min(white - settings.retain_after_white, in_database)
-    bounded = min(replica.green - settings.retain_at_most, in_database)
-    if max(to, bounded) <= replica.low:
+    to = min(white - replica.settings.retain_after_white, in_database)
+    bounded = min(_at_most(replica), in_database)
+    if max(to, bounded) - replica.low < max(1, len(replica.order) // FEWEST):
         return
     _drop(replica, max(to, bounded))
     why = "white" if to >= bounded else f"left behind: {' '.join(left_behind(replica))}"
     out.append(Trace("discard", why, position=replica.low))
-    if replica.void_bytes >= max(settings.checkpoint_bytes, replica.live_bytes):
-        begin_anew(replica, out)
+
+
+def _at_most(replica: Replica) -> int:
+    """Up to where bundles go whoever lacks them: only so many are kept, in number and in bytes."""
+    settings = replica.settings
+    to = max(replica.low, replica.green - settings.retain_at_most)
+    excess = replica.live_bytes - settings.retain_bytes
+    while excess > 0 and to < replica.green - settings.far:
+        to += 1
+        excess -= size_of(replica.bodies[replica.at(to)])
+    return to
 
 
 def _drop(replica: Replica, to: int) -> None:
@@ -58,6 +69,12 @@ def _drop(replica: Replica, to: int) -> None:
     del replica.order[:gone]
     del replica.digests[:gone]
     replica.low = to
+
+
+def begin_anew_if_void(replica: Replica, out: list[Effect]) -> None:
+    """When as much of the log is void as is not."""
+    if replica.void_bytes >= max(replica.settings.checkpoint_bytes, replica.live_bytes):
+        begin_anew(replica, out)
 
 
 def begin_anew(replica: Replica, out: list[Effect]) -> None:

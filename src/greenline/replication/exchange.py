@@ -14,7 +14,8 @@ from greenline.kernel.ports import Service
 from greenline.replication.messages import Bundle, Entry, Greens, Retrans, State
 from greenline.replication.outbox import Outbox
 from greenline.replication.plan import Lacking, Plan
-from greenline.replication.replica import Replica, mark_red, size_of
+from greenline.replication.port import BundleId
+from greenline.replication.replica import Replica, content_of, mark_red, size_of
 from greenline.replication.server import Place
 
 
@@ -45,7 +46,7 @@ def retransmit_greens(replica: Replica, outbox: Outbox, exchange: Exchange) -> N
     for position in range(plan.first, plan.last + 1):
         bundle = replica.at(position)
         body = replica.bodies[bundle] if lacking.body(position, bundle.creator, bundle.index) else None
-        entries.append(Entry(bundle.creator, bundle.index, body))
+        entries.append(Entry(bundle.creator, bundle.index, content_of(replica.bodies[bundle]), body))
         size += 16 if body is None else size_of(body)
         if size >= replica.settings.message_bytes or position == plan.last:
             greens = Greens(first, replica.digest_at(first - 1), tuple(entries))
@@ -60,7 +61,7 @@ def retransmit_reds(replica: Replica, outbox: Outbox, exchange: Exchange) -> Non
     assert plan is not None
     mine = [share for share in plan.reds if share.holder == replica.me]
     bodies = [
-        replica.bodies[Entry(share.creator, index).id] for share in mine for index in range(share.first, share.last + 1)
+        replica.bodies[BundleId(share.creator, index)] for share in mine for index in range(share.first, share.last + 1)
     ]
     for chunk, is_last in in_chunks(bodies, replica.settings.message_bytes):
         outbox.say(Retrans(exchange.place.meeting, replica.me, None, chunk, is_last), Service.AGREED)

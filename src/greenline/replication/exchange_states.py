@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Halt, Ignored, Trace
 from greenline.kernel.ports import Service, TransitionalConf
-from greenline.replication.admission import refused
+from greenline.replication.admission import must_stop, refused
 from greenline.replication.exchange import Exchange
 from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
 from greenline.replication.moves import ToExchangeActions, ToExchangeStates, ToNonPrim
@@ -57,7 +57,7 @@ class ExchangeStates:
             self.is_refused = True
             return None
         replica, states = self.server.replica, self.exchange.states
-        self.exchange.plan = plan = draw_plan(states, replica.settings.far)
+        self.exchange.plan = plan = draw_plan(states)
         if plan.far:
             out.append(Trace("far", members=plan.far))
         if replica.me in plan.far:
@@ -66,9 +66,10 @@ class ExchangeStates:
 
     def refuses(self, out: list[Effect]) -> bool:
         """Is somebody here with whom no meeting can be held? If it is we, we stop; else we wait until it has left."""
-        found = refused(self.exchange.states, self.server.replica.settings)
-        if self.server.replica.me in found:
-            out.append(Halt(found[self.server.replica.me]))
+        replica, states = self.server.replica, self.exchange.states
+        found = refused(states, replica.settings)
+        if replica.me in found and must_stop(replica.me, states, replica.settings):
+            out.append(Halt(found[replica.me]))
         out.extend(Ignored(f"cannot meet {name}: {why}") for name, why in sorted(found.items()))
         return bool(found)
 
@@ -93,6 +94,7 @@ def state_of(replica: Replica, place: Place) -> State:
         green=replica.green,
         digest=replica.digest,
         low=replica.low,
+        far=replica.settings.far,
         red_cut=cut_of(replica.red_cut),
         green_cut=cut_of(replica.green_cut),
         green_lines=cut_of(lines),

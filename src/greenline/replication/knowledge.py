@@ -78,7 +78,8 @@ def _fate(server: ProcId, states: Mapping[ProcId, State], prim: Prim) -> tuple[V
 def is_superseded(mine: Vulnerable, prim: Prim) -> bool:
     """R1: somebody knows a component newer than this attempt could have made, or another of its index."""
     after = mine.prim_index + 1
-    return prim.prim_index > after or (prim.prim_index == after and prim.attempt_index != mine.attempt_index)
+    is_another = (prim.attempt_index, prim.servers) != (mine.attempt_index, mine.set)
+    return prim.prim_index > after or (prim.prim_index == after and is_another)
 
 
 def has_witness(server: ProcId, mine: Vulnerable, states: Mapping[ProcId, State]) -> bool:

@@ -87,6 +87,8 @@ class State(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     digest: bytes
     low: Natural
     """Bundles up to this position are discarded here."""
+    far: Count
+    """How much this server would wait for; the least counts."""
     red_cut: Cut
     green_cut: Cut
     green_lines: Cut
@@ -103,6 +105,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     creator: Name
     index: Count
+    content: int
+    """Its checksum: two bundles of one name would be two orders."""
     body: Bundle | None = None
 
     @property
@@ -164,6 +168,8 @@ class Segment(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     durable_green: Natural
     greens: Greens | None
     reds: tuple[Bundle, ...]
+    is_last: bool
+    """Of those that were asked for at once."""
 
 
 class Near(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):

@@ -43,8 +43,9 @@ class Plan:
         return {share.holder for share in self.reds}
 
 
-def draw_plan(states: Mapping[ProcId, State], far: int) -> Plan:
-    """Everybody's State messages to a plan; `far` is how much is too much to wait for."""
+def draw_plan(states: Mapping[ProcId, State]) -> Plan:
+    """Everybody's State messages to a plan."""
+    far = min(state.far for state in states.values())
     most_updated = max(state.green for state in states.values())
     members = {name: state for name, state in states.items() if most_updated - state.green <= far}
     members = _without_the_rich(members, far)

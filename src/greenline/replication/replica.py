@@ -35,6 +35,8 @@ from greenline.replication.messages import (
 from greenline.replication.port import BundleId
 from greenline.replication.settings import Settings
 
+KNOWLEDGE_BYTES = 256
+"""About so many has a record of it."""
 NO_ORDER = bytes(16)
 """What the empty order comes to."""
 
@@ -95,10 +97,12 @@ class Replica:
     """The green line that the last barrier covers, once it is done."""
     barriers: deque[tuple[int, int]] = field(default_factory=deque)
     """Barriers that are not done: ticket, and the green line that it covers."""
+    red_bytes: int = 0
+    """Of the red bodies that we have."""
     live_bytes: int = 0
-    """Of the bodies that we have."""
+    """Of all bodies that we have."""
     void_bytes: int = 0
-    """Of bodies in the log that we have discarded."""
+    """Of records in the log that count no more."""
 
     @property
     def green(self) -> int:
@@ -114,6 +118,7 @@ class Replica:
         return self.digests[-1]
 
     def digest_at(self, position: int) -> bytes:
+        assert position >= self.low, f"what the order came to at {position} is discarded"
         return self.digests[position - self.low]
 
     def is_green(self, bundle: BundleId) -> bool:
@@ -123,6 +128,7 @@ class Replica:
         return bundle.index <= self.red_cut.get(bundle.creator, 0)
 
     def at(self, position: int) -> BundleId:
+        assert position > self.low, f"position {position} is discarded"
         return self.order[position - self.low - 1]
 
     def reds(self) -> list[BundleId]:
@@ -135,7 +141,7 @@ class Replica:
 
     def queue_digest(self) -> bytes:
         """What the whole queue comes to: order, reds and yellows. Those who install together must agree on it."""
-        reds = " ".join(map(str, self.reds()))
+        reds = " ".join(f"{each}/{content_of(self.bodies[each])}" for each in self.reds())
         yellows = " ".join(map(str, self.yellow.ids)) if self.yellow.is_valid else "-"
         return blake2b(b"%s/%s/%s" % (self.digest, reds.encode(), yellows.encode()), digest_size=16).digest()
 
@@ -144,8 +150,16 @@ def cut_of(cut: dict[ProcId, int]) -> Cut:
     return tuple(sorted(cut.items()))
 
 
-def chained(digest: bytes, bundle: BundleId) -> bytes:
-    return blake2b(b"%s%s#%d" % (digest, bundle.creator.encode(), bundle.index), digest_size=16).digest()
+def chained(digest: bytes, bundle: BundleId, content: int) -> bytes:
+    return blake2b(b"%s%s#%d/%d" % (digest, bundle.creator.encode(), bundle.index, content), digest_size=16).digest()
+
+
+def content_of(bundle: Bundle) -> int:
+    """A checksum of what its clients asked for."""
+    checksum = bundle.lamport & 0xFFFFFFFF
+    for chunk in bundle.actions:
+        checksum = crc32c(chunk, checksum)
+    return checksum
 
 
 # Colours (A.14). Each mark says the state that it was made in, for whoever judges.
@@ -165,6 +179,7 @@ def mark_red(replica: Replica, bundle: Bundle, state: str, out: list[Effect]) ->
         keep_body(replica, bundle, out)
         raise_line(replica, creator, bundle.durable_green, out)
     replica.bodies[bundle_id] = bundle
+    replica.red_bytes += size_of(bundle)
     out.append(_mark(replica, bundle_id, "red", state))
     return True
 
@@ -182,9 +197,11 @@ def mark_green(replica: Replica, bundle: BundleId, rule: str, state: str, out: l
     assert replica.has(bundle), f"{bundle} would be green without its body"
     replica.green_cut[bundle.creator] = bundle.index
     replica.order.append(bundle)
-    replica.digests.append(chained(replica.digests[-1], bundle))
+    body = replica.bodies[bundle]
+    replica.digests.append(chained(replica.digests[-1], bundle, content_of(body)))
+    replica.red_bytes -= size_of(body)
     replica.unwritten.append(bundle)
-    if bundle.creator != replica.me and replica.bodies[bundle].wants_lines:
+    if bundle.creator != replica.me and body.wants_lines:
         replica.line_wanted = replica.green
     out.append(_mark(replica, bundle, "green", f"{rule} {state}", replica.green, replica.digest.hex()))
 
@@ -240,6 +257,7 @@ def write_greens(replica: Replica, out: list[Effect]) -> None:
 def write_knowledge(replica: Replica, out: list[Effect]) -> None:
     """After the green marks: an installed component whose order was lost would have forgotten its yellow bundles."""
     write_greens(replica, out)
+    replica.void_bytes += KNOWLEDGE_BYTES  # the one before it
     append(replica, knowledge_of(replica), out)
 
 
@@ -280,7 +298,7 @@ def greens_from(replica: Replica, first: int, last: int, at_most: int) -> Greens
     size = 0
     for position in range(first, last + 1):
         body = replica.bodies[replica.at(position)]
-        entries.append(Entry(body.creator, body.index, body))
+        entries.append(Entry(body.creator, body.index, content_of(body), body))
         size += size_of(body)
         if size >= at_most:
             break
@@ -298,7 +316,7 @@ def take_greens(replica: Replica, greens: Greens, state: str, out: list[Effect])
         position = greens.first + place
         if replica.low <= position - 1 <= replica.green and digest != replica.digest_at(position - 1):
             return f"the order up to position {position - 1} differs from ours"
-        digest = chained(digest, entry.id)
+        digest = chained(digest, entry.id, entry.content)
         if position == replica.green + 1:
             if entry.body is not None:
                 mark_red(replica, entry.body, state, out)
@@ -366,6 +384,7 @@ def _replay_body(replica: Replica, bundle: Bundle) -> None:
     replica.lamport = max(replica.lamport, bundle.lamport)
     replica.bodies[bundle.id] = bundle
     replica.live_bytes += size_of(bundle)
+    replica.red_bytes += size_of(bundle)
     if bundle.durable_green > replica.green_lines.get(bundle.creator, 0):
         replica.green_lines[bundle.creator] = bundle.durable_green
 
@@ -377,8 +396,10 @@ def _replay_order(replica: Replica, ordered: Ordered) -> None:
         if not replica.has(bundle) or replica.green_cut.get(bundle.creator, 0) != bundle.index - 1:
             raise LogRefused(f"{bundle} is green in the log before it can be: {_DAMAGED}")
         replica.green_cut[bundle.creator] = bundle.index
+        body = replica.bodies[bundle]
         replica.order.append(bundle)
-        replica.digests.append(chained(replica.digests[-1], bundle))
+        replica.digests.append(chained(replica.digests[-1], bundle, content_of(body)))
+        replica.red_bytes -= size_of(body)
 
 
 _DAMAGED = f"it was changed, or put together from several; {ANEW}"

@@ -74,7 +74,7 @@ def _why_full(replica: Replica, requests: Requests) -> str | None:
     if len(requests.waiting) >= settings.buffered or requests.waiting_bytes >= settings.buffered_bytes:
         return f"{len(requests.waiting)} submissions wait to be bundled already; try again later"
     unordered = sum(replica.red_cut.values()) - sum(replica.green_cut.values())
-    if unordered >= settings.unordered:
+    if unordered >= settings.unordered or replica.red_bytes >= settings.unordered_bytes:
         return f"{unordered} bundles wait here for a primary component already; try again when there is one"
     return None
 

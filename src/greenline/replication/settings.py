@@ -1,4 +1,4 @@
-"""Settings of a replica. What decides a meeting is the same everywhere: it is part of the cluster's name."""
+"""Settings of a replica. Those of `Voting` must be the same everywhere: they are part of the cluster's name."""
 
 from __future__ import annotations
 
@@ -25,6 +25,27 @@ class Voting:
         return dict(self.weights).get(server, 1)
 
 
+LEAST = {
+    "bundle_bytes": 1,
+    "message_bytes": 1,
+    "buffered": 1,
+    "buffered_bytes": 1,
+    "unordered": 1,
+    "unordered_bytes": 1,
+    "ongoing": 1,
+    "unapplied": 1,
+    "far": 1,
+    "pieces": 1,
+    "line_bundles": 1,
+    "retain_after_white": 0,
+    "retain_at_most": 1,
+    "retain_bytes": 1,
+    "checkpoint_bytes": 0,
+    "line_interval_s": 0,
+    "disk_patience_s": 0,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     servers: tuple[ProcId, ...]
@@ -42,12 +63,18 @@ class Settings:
     """The same in bytes."""
     unordered: int = 100_000
     """Red bundles that a server keeps before it accepts no more: a partition may last, memory does not grow with it."""
+    unordered_bytes: int = 256 << 20
+    """The same in bytes."""
     ongoing: int = 256
     """Own bundles that may be on their way; submissions wait behind them."""
     unapplied: int = 256
     """Bundles that may be with the database at a time."""
     far: int = 1_000
     """Who lacks more green bundles, or has more red ones that the others lack, first catches up beside the exchange."""
+    pieces: int = 8
+    """Pieces for who is far behind that are under way at a time, each of about `message_bytes`."""
+    disk_patience_s: float = 60.0
+    """A forced write that takes longer has failed: others wait for what it holds back."""
     line_interval_s: float = 1.0
     """How long a green line may go unannounced while nothing is said."""
     line_bundles: int = 1_000
@@ -56,6 +83,8 @@ class Settings:
     """White bundles that are kept all the same."""
     retain_at_most: int = 1_000_000
     """Green bundles that are kept for a server that stays away. Beyond, it is left behind: it needs a snapshot."""
+    retain_bytes: int = 1 << 30
+    """The same in bytes, but never fewer than `far` bundles."""
     checkpoint_bytes: int = 1 << 24
     """The log is begun anew when so much of it is void, and as much as what is still needed."""
 
@@ -67,22 +96,15 @@ class Settings:
             raise ValueError(f"weights are given to servers that do not exist: {' '.join(in_order(strangers))}")
         if not sum(map(self.voting.of, self.servers)):
             raise ValueError("nobody has any weight, so there can be no quorum")
-        for name in (
-            "bundle_bytes",
-            "message_bytes",
-            "buffered",
-            "unordered",
-            "ongoing",
-            "unapplied",
-            "far",
-            "retain_at_most",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is at least 1")
+        for name, least in LEAST.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is at least {least}")
+        if self.retain_at_most < self.far:
+            raise ValueError("retain_at_most is at least far: who is not far behind is given all that it lacks")
 
     @property
     def cluster(self) -> bytes:
-        """Servers that were started with another set, salt or way to decide are strangers (GAP 34)."""
-        voting = f"{sorted(self.voting.weights)}/{self.voting.lower_bound}"
-        text = f"{self.salt}/{' '.join(self.servers)}/{voting}/{self.far}"
+        """Servers that were started with another set, other weights or another salt are strangers (GAP 34)."""
+        weights = sorted((server, weight) for server, weight in self.voting.weights if weight != 1)
+        text = f"{self.salt}/{' '.join(self.servers)}/{weights}/{self.voting.lower_bound}"
         return blake2b(text.encode(), digest_size=16).digest()

@@ -11,7 +11,7 @@ from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import install
 from greenline.replication.exchange_actions import vulnerability
-from greenline.replication.messages import Bundle, Near, Segment
+from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
 from greenline.replication.moves import ToExchangeStates, ToTransPrim, ToUn
 from greenline.replication.replica import mark_yellow, write_knowledge
 from greenline.replication.requests import Generates
@@ -38,7 +38,8 @@ class Un:
                 install(replica, self.component, "Un", out)
                 mark_yellow(replica, bundle, "Un", out)
                 return ToTransPrim(self.component)
-            case Near() | Segment():
+            case State() | CPC() | Retrans() | Near() | Segment():
+                # Who delivers these in the regular configuration has installed, and met again since.
                 out.append(Ignored("the configuration is over"))
             case RegularConf(conf):
                 replica.vulnerable = msgspec.structs.replace(replica.vulnerable, cause="un")

@@ -682,7 +682,7 @@ def ids_are_never_reused(x: Execution) -> bool:
         was_sent = any(
             (s.process, s.life) == (one.process, one.life)
             for mark in x.marks
-            if mark.message == one.message
+            if mark.message == one.message and mark.process != one.process
             for s in x.in_conf(mark.conf)
         )
         again = [s for s in x.all("create") if s.process == one.process and s.message == one.message]

@@ -363,7 +363,7 @@ _mutant(
     (
         exchange_states,
         "draw_plan",
-        lambda states, far: _only_from_the_source(_right_plan(states, far)),
+        lambda states: _only_from_the_source(_right_plan(states)),
     ),
 )
 _mutant(

@@ -129,7 +129,7 @@ def repl_37(stage: Stage) -> None:
     assert replica(servers, "p").low == 0
     ends_as_one(servers)
 
-    servers = stage.script("p q r", retain_after_white=0, retain_at_most=20, line_interval_s=0.01)
+    servers = stage.script("p q r", retain_after_white=0, retain_at_most=20, far=20, line_interval_s=0.01)
     servers.form("p q r").settle().form("p q | r").settle()
     submit_one_by_one(servers, "p", range(1, 41))
     servers.settle()

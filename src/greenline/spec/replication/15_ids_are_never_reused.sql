@@ -1,5 +1,5 @@
 -- A process numbers its bundles one by one from the last that its log recovered; a number is given again only if the bundle
--- was lost before it was sent: nobody marked it in a configuration that its first life was in (notes I18).
+-- was lost before it was sent: nobody else marked it in a configuration that its first life was in (notes I18).
 WITH made AS (
     SELECT life, run, process, incarnation, local_index, message AS bundle, kind,
            CASE WHEN kind = 'recover' THEN sub ELSE coalesce(TRY_CAST(split_part(message, '#', 2) AS BIGINT), 0) END AS number
@@ -22,5 +22,5 @@ UNION ALL
 SELECT DISTINCT a.run, a.process, a.incarnation, a.local_index, a.bundle,
        'it was made and sent in life ' || CAST(a.first_life AS STRING)
 FROM again a
-JOIN mark m ON m.run = a.run AND m.bundle = a.bundle
+JOIN mark m ON m.run = a.run AND m.bundle = a.bundle AND m.process <> a.process
 JOIN sojourn s ON s.life = a.life AND s.conf = m.conf
