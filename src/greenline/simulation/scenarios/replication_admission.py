@@ -6,11 +6,12 @@ from greenline.database.sqlite import MemorySqlite
 from greenline.kernel import evidence
 from greenline.simulation.load import Desk
 from greenline.simulation.scenarios.replication_exchange import submit_one_by_one
-from greenline.simulation.scenarios.stage import Stage, are_in, catalogue, power_fails, replica
+from greenline.simulation.scenarios.stage import Stage, are_in, catalogue, power_fails, reds, replica
 from greenline.simulation.scripted import Scripted
 
 DOWN_AT_THE_END = frozenset({"run/2_everybody_is_up"})
 OTHER_VOTES = frozenset({"replication/05_2_one_outcome_of_an_attempt"})
+TWO_OF_ONE_NAME = frozenset({"replication/15_ids_are_never_reused", "run/1_nothing_impossible"})
 AN_OLD_DISK = frozenset({"replication/08_1_recovery_keeps_the_order", "replication/08_2_recovery_keeps_own_bundles"})
 
 
@@ -68,4 +69,38 @@ def repl_65(stage: Stage) -> None:
     goes_on_without(servers, "r", "its order up to position 3 differs")
 
 
-SCENARIOS = catalogue(repl_52, repl_53, repl_65)
+def repl_83(stage: Stage) -> None:
+    """r comes back with an old disk and uses its numbers again, alone. When it meets q, who has the first ones, the
+    contents differ: nobody orders both."""
+    stage.forgiven = DOWN_AT_THE_END | AN_OLD_DISK | TWO_OF_ONE_NAME
+    servers = stage.script("p q r s t").form("p q r s t").settle().form("p s t | q r").settle()
+    old = servers.image("r")
+    submit_one_by_one(servers, "r", range(2))
+    assert reds(servers.settle(), "q") == ["r#1", "r#2"]
+    power_fails(servers, "r")
+    servers.restore("r", old).restart("r").settle()
+    submit_one_by_one(servers, "r", range(91, 93))
+
+    servers.settle().heal().settle()
+    halted = {row.process for row in servers.rows if row.kind == evidence.HALT}
+    assert "r" in halted or "q" in halted
+    left = [name for name in servers.names if name not in halted]
+    servers.form(" ".join(left)).settle()
+    assert len({servers[name].database for name in left}) == 1
+
+
+def repl_84(stage: Stage) -> None:
+    """The disk of r hangs, its process does not: nobody can meet without its State. It stops, and the others go on."""
+    stage.forgiven = DOWN_AT_THE_END
+    servers = stage.script("p q r s", disk_patience_s=5.0).form("p q r").settle().hang("r")
+    servers["p"].submit("append l1 1")
+    servers.wait(0.2).form("p q r s")
+    servers["p"].submit("append l1 2")
+    servers.wait(12.0)
+    assert [row.process for row in servers.rows if row.kind == evidence.HALT] == ["r"]
+    servers.form("p q s").settle()
+    assert are_in(servers, "RegPrim", "p q s")
+    assert servers["p"].answers[-1] == "l1 1 2"
+
+
+SCENARIOS = catalogue(repl_52, repl_53, repl_65, repl_83, repl_84)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from greenline.kernel.ports import RegularConf
-from greenline.replication.messages import Bundle, Near, Retrans, Segment, State
+from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
 from greenline.simulation.scenarios.stage import (
     Stage,
     are_in,
@@ -222,6 +222,43 @@ def repl_80(stage: Stage) -> None:
         assert order(servers, "q")[-1] == "p#1"
 
 
+def repl_81(stage: Stage) -> None:
+    """p and r have met again when q hears, in transition, the CPCs of the last attempt: what they said since then means
+    nothing to q, who waits in Un."""
+    servers = stage.script("p q r", far=4, message_bytes=200).form("p q r").settle().form("p q | r").settle()
+    submit_one_by_one(servers, "p", range(12))
+    servers.settle().form("p q r").hold("q", CPC).settle()
+    assert [type(each) for each in servers.said[-2:]] == [State, State]
+
+    servers.form("p r | q").settle()
+    assert states(servers, "q")[-4:] == ["No", "Un", "ExchangeStates", "NonPrim"]
+    ends_as_one(servers)
+
+
+def repl_82(stage: Stage) -> None:
+    """r knows more of the order than q, who knows the newer component: what is green at r is what q lacks before r's
+    reds. They come near once, and not again and again."""
+    servers = stage.script("p q r", far=4).form("p q r").settle().form("p q | r").settle()
+    submit_one_by_one(servers, "p", range(10))
+    servers.settle().form("p q r").hold("r", State).settle().hang("q")
+    submit_one_by_one(servers, "p", range(10, 14))
+    servers.release().hold("r", Segment).wait(0.2)
+    servers.mute("r").release().wait(0.2)
+    submit_one_by_one(servers, "p", range(14, 18))
+    power_fails(servers, "p q")
+    servers.wait(0.1).restart("q").settle()
+    assert (replica(servers, "q").green, replica(servers, "r").green) == (10, 14)
+    assert reds(servers, "r") == ["p#15", "p#16", "p#17", "p#18"]
+
+    before = len(servers.said_of(Near))
+    servers.let_be().form("q r").settle()
+    assert len(servers.said_of(Near)) - before <= 2
+    assert order(servers, "q") == order(servers, "r")
+    assert reds(servers, "q") == reds(servers, "r")
+    servers.restart("p").settle()
+    ends_as_one(servers)
+
+
 SCENARIOS = catalogue(
     repl_22,
     repl_23,
@@ -235,4 +272,6 @@ SCENARIOS = catalogue(
     repl_73,
     repl_79,
     repl_80,
+    repl_81,
+    repl_82,
 )
