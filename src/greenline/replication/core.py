@@ -84,6 +84,9 @@ class Boot:
 State = NonPrim | ExchangeStates | ExchangeActions | Construct | No | Un | RegPrim | TransPrim
 
 
+GRACE_S = 1.0
+
+
 class Timer(StrEnum):
     LINE = "line"
     DISK = "disk"
@@ -96,6 +99,8 @@ class Engine:
         self.is_line_due = False
         self.watched: int | None = None
         """The barrier that must be done when the disk is looked at again."""
+        self.is_doubted = False
+        """It was not, when it should have been."""
 
     def handle(self, _: float, event: Event) -> list[Effect]:
         """Same events, same effects, always."""
@@ -203,10 +208,14 @@ class Engine:
 
     def _look_at_disk(self, replica: Replica, out: list[Effect]) -> None:
         """Others wait for what our disk holds back: one that hangs must not stop them."""
-        if self.watched is not None and replica.durable_ticket < self.watched:
+        if self.watched is None or replica.durable_ticket >= self.watched:
+            self.watched, self.is_doubted = None, False
+        elif self.is_doubted:
             patience = self.settings.disk_patience_s
             out.append(Halt(f"a forced write has not come to its end for {patience:g} s: the disk hangs; look at it"))
-        self.watched = None
+        else:
+            self.is_doubted = True  # we may have been stopped ourselves, and its end may be the next that we hear
+            out.append(SetTimer(Timer.DISK, GRACE_S))
 
     def _announce(self, phase: State, out: list[Effect]) -> None:
         """Say our green line: at once where somebody waits for it, else when it has gone unsaid for a while."""
