@@ -14,7 +14,7 @@ from greenline.kernel.ports import Service, TransitionalConf
 from greenline.replication.exchange_actions import vulnerability
 from greenline.replication.knowledge import distinguished
 from greenline.replication.messages import CPC, Near, Prim, Retrans, Segment, State, Yellow
-from greenline.replication.moves import ToConstruct, ToExchangeStates, ToNo, ToRegPrim
+from greenline.replication.moves import ToConstruct, ToNo, ToRegPrim
 from greenline.replication.port import BundleId
 from greenline.replication.replica import Replica, force, mark_green, raise_line, write_knowledge
 from greenline.replication.requests import Generates
@@ -45,20 +45,14 @@ class Construct:
     def place(self) -> Place:
         return self.component.place
 
-    def handle(self, told: Told, out: list[Effect]) -> ToRegPrim | ToNo | ToExchangeStates | None:
+    def handle(self, told: Told, out: list[Effect]) -> ToRegPrim | ToNo | None:
         match told:
             case CPC() as cpc if cpc.meeting == self.place.meeting:
                 if count(self, cpc):
                     install(self.server.replica, self.component, "Construct", out)
                     return ToRegPrim(self.component)
-            case Near(meeting) if meeting == self.place.meeting:
-                # Nobody has all CPCs before this message, and after it none of this meeting counts.
-                release(self.server.replica, "no", out)
-                return ToExchangeStates(self.place.next_meeting())
-            case State() | CPC() | Retrans() | Near() if told.meeting != self.place.meeting:
+            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
-            case Segment():
-                out.append(Ignored("an exchange goes on"))
             case TransitionalConf():
                 return ToNo(self.component, self.queue, self.cpcs)
             case _:

@@ -11,7 +11,7 @@ from greenline.kernel.ports import TransitionalConf
 from greenline.replication.exchange import Exchange, retransmit_greens, retransmit_reds
 from greenline.replication.knowledge import Learned, compute_knowledge, has_quorum
 from greenline.replication.messages import CPC, Near, Retrans, Segment, State, Vulnerable
-from greenline.replication.moves import ToConstruct, ToExchangeActions, ToExchangeStates, ToNonPrim
+from greenline.replication.moves import ToConstruct, ToExchangeActions, ToNonPrim
 from greenline.replication.nonprim import absorb
 from greenline.replication.plan import Plan
 from greenline.replication.replica import Replica, raise_line, write_knowledge
@@ -39,19 +39,15 @@ class ExchangeActions:
         assert self.exchange.plan is not None
         return self.exchange.plan
 
-    def handle(self, told: Told, out: list[Effect]) -> ToNonPrim | ToConstruct | ToExchangeStates | None:
+    def handle(self, told: Told, out: list[Effect]) -> ToNonPrim | ToConstruct | None:
         match told:
             case Retrans() as retrans if retrans.meeting == self.place.meeting:
                 absorb(self.server, retrans, "ExchangeActions", out)
                 if retrans.is_last:
                     self.waiting.discard(retrans.server)
                 return self.go_on(out)
-            case Near(meeting) if meeting == self.place.meeting:
-                return ToExchangeStates(self.place.next_meeting())
-            case State() | CPC() | Retrans() | Near() if told.meeting != self.place.meeting:
+            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
-            case Segment():
-                out.append(Ignored("an exchange goes on"))
             case TransitionalConf():
                 return ToNonPrim(self.place, is_transitional=True)
             case _:

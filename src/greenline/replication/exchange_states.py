@@ -31,18 +31,14 @@ class ExchangeStates:
     def place(self) -> Place:
         return self.exchange.place
 
-    def handle(self, told: Told, out: list[Effect]) -> ToNonPrim | ToExchangeActions | ToExchangeStates | None:
+    def handle(self, told: Told, out: list[Effect]) -> ToNonPrim | ToExchangeActions | None:
         match told:
             case Bundle() as bundle:
                 self.exchange.hold_or_mark(self.server.replica, bundle, "ExchangeStates", out)
             case State() as state if state.meeting == self.place.meeting:
                 return self.on_state(state, out)
-            case Near(meeting) if meeting == self.place.meeting:
-                return ToExchangeStates(self.place.next_meeting())
-            case State() | CPC() | Retrans() | Near():
+            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
-            case Segment():
-                out.append(Ignored("an exchange goes on"))
             case TransitionalConf():
                 return ToNonPrim(self.place, is_transitional=True)
             case _:

@@ -9,7 +9,7 @@ from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import count, release
-from greenline.replication.messages import CPC, Near, Segment
+from greenline.replication.messages import CPC, Near, Retrans, Segment, State
 from greenline.replication.moves import ToExchangeStates, ToNo, ToUn
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
@@ -22,8 +22,6 @@ class No:
     component: Component
     queue: bytes
     cpcs: dict[ProcId, CPC]
-    is_over: bool = False
-    """Somebody has come near: the CPCs of this meeting count no more."""
 
     generates = Generates.NOT_NOW
 
@@ -33,13 +31,11 @@ class No:
 
     def handle(self, told: Told, out: list[Effect]) -> ToUn | ToExchangeStates | None:
         match told:
-            case CPC() as cpc if cpc.meeting == self.place.meeting and not self.is_over:
+            case CPC() as cpc if cpc.meeting == self.place.meeting:
                 if count(self, cpc):
                     return ToUn(self.component)
-            case Near(meeting) if meeting == self.place.meeting:
-                self.is_over = True
-            case CPC() | Segment():
-                out.append(Ignored("its meeting is over here"))
+            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
+                out.append(Ignored("of another meeting"))
             case RegularConf(conf):
                 release(self.server.replica, "no", out)
                 return ToExchangeStates(Place.of(conf))
