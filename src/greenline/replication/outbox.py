@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from greenline.kernel.effects import Downcall, Effect, Trace
 from greenline.kernel.identities import MessageId, ProcId
 from greenline.kernel.ports import Multicast, Service
-from greenline.replication.messages import Bundle, Control, Spoken, encode
+from greenline.replication.messages import Control, Spoken, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,3 @@ class Outbox:
     def forget_control(self) -> None:
         """A new meeting begins: what only the old one could use need not be said."""
         self.waiting = deque(item for item in self.waiting if not isinstance(item.message, Control))
-
-    @property
-    def bundles_waiting(self) -> int:
-        return sum(isinstance(item.message, Bundle) for item in self.waiting)

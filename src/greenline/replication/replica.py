@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-import msgspec
 from crc32c import crc32c
 
 from greenline.kernel.effects import Append, Barrier, Effect, Trace
@@ -414,7 +413,3 @@ def checkpoint_of(replica: Replica) -> Iterator[Record]:
     if replica.order:
         yield Ordered(replica.low + 1, tuple(replica.order))
     yield knowledge_of(replica)
-
-
-def content_digest(bundle: Bundle) -> str:
-    return f"{crc32c(msgspec.msgpack.encode(bundle)):08x}"

@@ -20,7 +20,7 @@ from greenline.replication.knowledge import has_quorum
 from greenline.replication.messages import Bundle
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Accepted, BundleId, Level, Refused, Replied, Submit
-from greenline.replication.replica import Replica, content_digest, force, keep_body, mark_red
+from greenline.replication.replica import Replica, content_of, force, keep_body, mark_red
 
 
 class Generates(Enum):
@@ -108,7 +108,7 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
     replica.announced = bundle.durable_green
     requests.answering[bundle.index] = together
     actions = sum(call.count for call in taken)
-    out.append(Trace("create", message=bundle.id, sub=actions, digest=content_digest(bundle)))
+    out.append(Trace("create", message=bundle.id, sub=actions, digest=f"{content_of(bundle):08x}"))
     keep_body(replica, bundle, out)
     gate = requests.forcing = force(replica, out)  # before it is sent: an index must never be used twice
     requests.accepting.append((gate, bundle.id, together))
