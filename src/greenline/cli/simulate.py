@@ -96,7 +96,14 @@ def simulate(
         raise typer.Exit(_catch_mutants(subject, draw, range(first, first + tries), json))
     if plan is not None:
         how = shlex.join([*command(subject), "--plan", str(plan), *(["--twice"] if twice else [])])
-        raise typer.Exit(_play_one(_read_plan(plan), trace, json, until, twice, how))
+        kept = _read_plan(plan)
+        if kept.core != subject.name:
+            raise Misuse(
+                f"{plan} is a plan of {kept.core}, not of {subject.name}: {shlex.join(command(SUBJECTS[kept.core]))}"
+            )
+        if mutant is not None and kept.mutant != mutant:
+            raise Misuse(f"{plan} says which seeded bug it is played with; leave --mutant out")
+        raise typer.Exit(_play_one(kept, trace, json, until, twice, how))
     if story or until is not None:
         if end - first != 1:
             raise Misuse(f"a story is of one seed, but --seeds {seeds} names {end - first}; ask for one of them")

@@ -1,4 +1,4 @@
-"""Admission: with whom a meeting may be held at all (GAP 31 and 34, as corrected).
+"""Admission: with whom a meeting may be held at all (GAP 31 and 34).
 
 A server of another cluster is a stranger. A server that claims less than it once promised came back from an old disk: a
 backup, an image. It has forgotten what others rely on. Two orders that differ must never be repaired in silence.

@@ -2,7 +2,7 @@
 
 The database says where it stands when a life begins; what the log has beyond is applied again. A bundle is applied as
 soon as it is green, so that its outcome is known; the commit that contains it waits for its green mark to be durable
-(log before data, notes 4.6 as corrected): a database can be behind its log, never ahead.
+(log before data): a database can be behind its log, never ahead.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Discarding: bundles that nobody can need any more, and the log that is mostly void.
 
-White is what every server has on disk (notes 1.4, GAP 23): nobody will ask for its body again. A server that stays away
+White is what every server has on disk (GAP 23): nobody will ask for its body again. A server that stays away
 holds the white line back; beyond `retain_at_most` bundles it is left behind, and needs a snapshot when it returns. A
 body goes only once our own database has its effect on disk.
 """
@@ -44,7 +44,8 @@ def discard(replica: Replica, discarding: Discarding, in_database: int, out: lis
     if max(to, bounded) - replica.low < max(1, len(replica.order) // FEWEST):
         return
     _drop(replica, max(to, bounded))
-    why = "white" if to >= bounded else f"left behind: {' '.join(left_behind(replica))}"
+    behind = left_behind(replica)
+    why = f"left behind: {' '.join(behind)}" if behind else "white"
     out.append(Trace("discard", why, position=replica.low))
 
 

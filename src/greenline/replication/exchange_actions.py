@@ -96,7 +96,7 @@ def end_of_retrans(server: Server, exchange: Exchange, plan: Plan, out: list[Eff
         write_knowledge(replica, out)
         return ToNonPrim(exchange.place, is_transitional=False)
     replica.attempt_index += 1
-    replica.vulnerable = Vulnerable(True, replica.prim.prim_index, replica.attempt_index, plan.members, (), "try")
+    replica.vulnerable = Vulnerable(True, replica.prim.prim_index, replica.attempt_index, plan.members)
     out.append(vulnerability(replica, "valid try"))
     write_knowledge(replica, out)
     return ToConstruct(component)

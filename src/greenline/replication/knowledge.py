@@ -1,4 +1,4 @@
-"""Knowledge: what the State messages of a meeting, taken together, say (figure 6.12, A.7; notes 2.5).
+"""Knowledge: what the State messages of a meeting, taken together, say (figure 6.12, A.7).
 
 Pure functions of the messages as they were sent, so that everybody comes to the same. Departs from the papers: the
 first disjunct of step 3 releases servers that it must not (GAP 2), and no bit is ever set in step 4 (GAP 1); R1 to R3

@@ -44,7 +44,6 @@ class Vulnerable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     set: tuple[Name, ...] = ()
     bits: tuple[Name, ...] = ()
     """Of `set`: with whom knowledge was merged since; sorted."""
-    cause: str = ""
 
     @property
     def key(self) -> tuple[int, int, tuple[str, ...]]:

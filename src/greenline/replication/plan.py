@@ -1,4 +1,4 @@
-"""The plan of an exchange: who gives what to whom, so that every needed bundle travels once (notes 2.4).
+"""The plan of an exchange: who gives what to whom, so that every needed bundle travels once.
 
 A pure function of the State messages of a meeting, hence the same at everybody. Phase 1 brings the global order up to
 that of the most updated server, phase 2 the reds. Who is too far from the others takes no part: for this meeting it is

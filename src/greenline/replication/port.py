@@ -30,7 +30,7 @@ class BundleId(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fals
 
 
 class Level(StrEnum):
-    """How durable a green reply is (notes 2.6), from least to most."""
+    """How durable a green reply is, from least to most."""
 
     MEMORY = "memory"
     """Green. A crash of the whole primary component before its next forced write may change its place."""
@@ -41,7 +41,10 @@ class Level(StrEnum):
 
 
 class Submit(msgspec.Struct, frozen=True, gc=False):
-    """Order these actions (packed by `kernel.actions`), `count` of them. Tickets are the caller's, new for each."""
+    """Order these actions (packed by `kernel.actions`), `count` of them. Tickets are the caller's, new for each.
+
+    The caller has checked them: they are opened by the database only, once they are ordered.
+    """
 
     ticket: int
     actions: bytes

@@ -1,6 +1,6 @@
 """A replica: the queue of bundles with their colours, what is known of components, and what the disk has of it.
 
-The queue is `white* green* yellow* red*` (notes 1.4). A red bundle is one whose index lies above `green_cut`; yellow is
+The queue is `white* green* yellow* red*`. A red bundle is one whose index lies above `green_cut`; yellow is
 a list of red ones; green ones have a position; white ones are discarded in time. Marking is in one place for each
 colour, here, and nothing else gives a position (OR-1 to OR-3). What is appended to the log is in an order in which
 every prefix is a state that could have been: a body before its green mark, green marks before the knowledge that

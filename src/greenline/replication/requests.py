@@ -1,7 +1,7 @@
 """Requests: submissions into bundles, and bundles into replies.
 
 Everything that was submitted while the last body was on its way to the disk goes into one bundle: one index, one log
-record, one multicast (A.1, A.2, A.8; notes 2.6). Bundles are made only where the state allows it; until then
+record, one multicast (A.1, A.2, A.8). Bundles are made only where the state allows it; until then
 submissions wait in one line, so that a client's second never overtakes its first (GAP 10).
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from greenline.kernel.identities import ProcId, in_order
+from greenline.kernel.identities import ProcId, in_order, proc_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class Voting:
     def __post_init__(self) -> None:
         if any(weight < 0 for _, weight in self.weights):
             raise ValueError("a weight is 0 or more")
+        if len(dict(self.weights)) < len(self.weights):
+            raise ValueError("a server is given two weights")
 
     def of(self, server: ProcId) -> int:
         return dict(self.weights).get(server, 1)
@@ -91,11 +93,15 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.servers or list(self.servers) != sorted(set(self.servers)):
             raise ValueError("the servers of a cluster are named once each, in order, and at least one")
+        for server in self.servers:
+            proc_id(server)
         strangers = {name for name, _ in self.voting.weights} - set(self.servers)
         if strangers:
             raise ValueError(f"weights are given to servers that do not exist: {' '.join(in_order(strangers))}")
         if not sum(map(self.voting.of, self.servers)):
             raise ValueError("nobody has any weight, so there can be no quorum")
+        if sum(map(self.voting.of, self.servers)) < self.voting.lower_bound:
+            raise ValueError(f"all servers together weigh less than the lower bound of {self.voting.lower_bound}")
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is at least {least}")

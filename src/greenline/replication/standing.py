@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from greenline.kernel.identities import ProcId, in_order
-from greenline.replication.construct import Construct
-from greenline.replication.core import Boot, Engine
+from greenline.replication.core import Boot, Engine, State
 from greenline.replication.discarding import left_behind, white_line
+from greenline.replication.knowledge import has_quorum
 from greenline.replication.messages import Prim
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.regprim import RegPrim
@@ -25,7 +25,7 @@ class Standing(msgspec.Struct, frozen=True):
     awaited: tuple[ProcId, ...] = ()
     """Who must be met before there can be a primary component again, some or all of them."""
     because: str = ""
-    """Why they are awaited."""
+    """Why there is no primary component here."""
     green: int = 0
     reds: int = 0
     white: int = 0
@@ -47,7 +47,7 @@ def standing(engine: Engine) -> Standing:
     replica = phase.server.replica
     here = phase.place.conf.members if phase.place is not None else (replica.me,)
     is_primary = isinstance(phase, RegPrim)
-    awaited, because = ((), "") if isinstance(phase, RegPrim | TransPrim | Construct) else _awaited(replica, here)
+    awaited, because = _awaited(phase, replica, here)
     return Standing(
         state=type(phase).__name__,
         prim=replica.prim,
@@ -66,11 +66,19 @@ def standing(engine: Engine) -> Standing:
     )
 
 
-def _awaited(replica: Replica, here: tuple[ProcId, ...]) -> tuple[tuple[ProcId, ...], str]:
+def _awaited(phase: State, replica: Replica, here: tuple[ProcId, ...]) -> tuple[tuple[ProcId, ...], str]:
     """After an attempt whose end is unknown: everybody of it who was not met since; else the last component's rest."""
+    if isinstance(phase, RegPrim | TransPrim):
+        return (), ""
+    if not isinstance(phase, NonPrim) or phase.is_transitional:
+        return (), "the configuration has just changed"
     vulnerable = replica.vulnerable
     if vulnerable.is_valid:
         missing = set(vulnerable.set) - set(vulnerable.bits) - {replica.me}
         return in_order(missing), "they agreed to a component with us, and nobody here knows what became of it"
+    if phase.catching_up is not None:
+        return (), "we are far behind the others, and are catching up"
+    if has_quorum(here, replica.prim):
+        return (), "somebody here is far behind, does not know what became of an attempt, or all are too light"
     missing = set(replica.prim.servers) - set(here)
     return in_order(missing), "they were in the last primary component, and those here are no quorum of it"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
 from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf
@@ -13,7 +11,7 @@ from greenline.replication.construct import install
 from greenline.replication.exchange_actions import vulnerability
 from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
 from greenline.replication.moves import ToExchangeStates, ToTransPrim, ToUn
-from greenline.replication.replica import mark_yellow, write_knowledge
+from greenline.replication.replica import mark_yellow
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
 from greenline.replication.told import Told
@@ -42,9 +40,7 @@ class Un:
                 # Who delivers these in the regular configuration has installed, and met again since.
                 out.append(Ignored("the configuration is over"))
             case RegularConf(conf):
-                replica.vulnerable = msgspec.structs.replace(replica.vulnerable, cause="un")
                 out.append(vulnerability(replica, "valid un"))
-                write_knowledge(replica, out)
                 return ToExchangeStates(Place.of(conf))
             case _:
                 raise Impossible(self, told)

@@ -1,4 +1,4 @@
-"""Vulnerable: I agreed to an attempt and do not know how it ended. Who must wait for whom (figure 6.12, notes 2.5)."""
+"""Vulnerable: I agreed to an attempt and do not know how it ended. Who must wait for whom (figure 6.12)."""
 
 from __future__ import annotations
 
