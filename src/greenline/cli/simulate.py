@@ -45,6 +45,8 @@ Examples:
   greenline simulate engine --over ring --nodes 5 --profile storm
 """
 MOST_NODES = 64
+A_FEW = 4
+"""Runs at a time where the first failure ends it: one that is stuck takes long."""
 COMPARED = 2
 """Runs that are played in two processes even where that was not asked for."""
 
@@ -319,7 +321,7 @@ def _catch_mutants(subject: Subject, draw: Callable[[int, str], Plan], seeds: ra
 
 
 def _first_catch(farm: Farm, plans: Iterable[Plan]) -> tuple[int | None, str | None]:
-    for reports in _compared(farm, batches(plans, None)):
+    for reports in _compared(farm, batches(plans, None, A_FEW)):
         for report in reports:
             if report.broken:
                 return report.plan.seed, report.broken[0].rule
