@@ -444,6 +444,7 @@ _mutant(
     "sends its CPC before its vulnerability is on disk",
     (construct, "enter", _agrees_at_once),
     (core, "_ENTER", {**core._ENTER, ToConstruct: _agrees_at_once}),
+    scenario="REPL-76",
 )
 
 
