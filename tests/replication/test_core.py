@@ -57,7 +57,8 @@ from greenline.replication.nonprim import absorb
 from greenline.replication.outbox import Outbox
 from greenline.replication.plan import Plan, draw_plan
 from greenline.replication.port import Accepted, BundleId, Level, Refused, Replied, Submit
-from greenline.replication.replica import NO_ORDER, LogRefused, Replica, chained, checkpoint_of, recover
+from greenline.replication.recovery import LogRefused, checkpoint_of, recover
+from greenline.replication.replica import NO_ORDER, Replica, chained
 from greenline.replication.server import Component, Place, Server
 from greenline.replication.settings import Settings, Voting
 from greenline.simulation.load import replica_of
@@ -271,7 +272,7 @@ def test_settings_that_can_order_nothing_are_refused() -> None:
 def test_at_an_installation_yellow_bundles_come_first_and_then_the_reds_by_lamport_time() -> None:
     """Somebody may have ordered the yellow ones already, and before any red; of the reds, causes come first."""
     made = [Bundle("p", 1, 7, 0, ()), Bundle("q", 1, 5, 0, ()), Bundle("q", 2, 9, 0, ()), Bundle("r", 1, 5, 0, ())]
-    replica = recover("p", 1, SETTINGS, (BASE, *made))
+    replica = recover("p", SETTINGS, (BASE, *made))
     replica.yellow, replica.attempt_index = Yellow(True, (BundleId("p", 1),)), 3
     replica.vulnerable = Vulnerable(True, 0, 3, P3)
     out: list[Effect] = []
@@ -326,7 +327,7 @@ SETTINGS4 = Settings(servers=("p", "q", "r", "s"), message_bytes=150)
 def test_in_an_exchange_every_bundle_that_somebody_lacks_travels_once_and_all_come_to_the_same_queue(
     logs: dict[ProcId, tuple[Any, ...]],
 ) -> None:
-    servers = {name: Server(recover(name, 1, SETTINGS4, log), Outbox(name, 1)) for name, log in logs.items()}
+    servers = {name: Server(recover(name, SETTINGS4, log), Outbox(name, 1)) for name, log in logs.items()}
     place = Place(Configuration(HERE.conf_id, tuple(sorted(servers))), HERE)
     told = {name: state_of(server.replica, place) for name, server in servers.items()}
     everything = {each for server in servers.values() for each in server.replica.bodies}
@@ -362,7 +363,7 @@ def test_in_an_exchange_every_bundle_that_somebody_lacks_travels_once_and_all_co
 def test_who_is_too_far_takes_no_part_and_the_rest_are_near_each_other(
     logs: dict[ProcId, tuple[Any, ...]], far: int
 ) -> None:
-    replicas = {name: recover(name, 1, SETTINGS4, log) for name, log in logs.items()}
+    replicas = {name: recover(name, SETTINGS4, log) for name, log in logs.items()}
     told = {name: state_of(replica, PLACE) for name, replica in replicas.items()}
     told[min(told)] = msgspec.structs.replace(told[min(told)], far=far)  # who would wait for least decides
     plan = draw_plan(told)
@@ -448,7 +449,7 @@ def test_the_whole_log_gives_the_replica_that_it_was(nodes: int, seed: int) -> N
     moments = 0
     for replica, records in Lives(nodes, seed).moments(every=200):
         moments += 1
-        again = recover(replica.me, replica.life, replica.settings, records)
+        again = recover(replica.me, replica.settings, records)
         assert told_by(again) == told_by(replica)
         assert again.low <= replica.low, "what was discarded may still be in the log"
         assert tail(again, replica.low) == tail(replica, replica.low)
@@ -464,7 +465,7 @@ def test_every_prefix_of_a_log_is_a_replica_and_none_knows_less_than_the_one_bef
     for replica, records in Lives(nodes, seed).moments(every=900):
         before = (0, 0, 0)
         for end in range(len(records) + 1):
-            again = recover(replica.me, replica.life, replica.settings, records[:end])
+            again = recover(replica.me, replica.settings, records[:end])
             invariants.check_queue(again)
             assert again.reds() == sorted(again.reds())
             assert all(each in again.bodies for each in (*again.order, *again.reds()))
@@ -480,12 +481,12 @@ def test_every_prefix_of_a_log_is_a_replica_and_none_knows_less_than_the_one_bef
 def test_a_log_that_is_begun_anew_gives_the_same_replica(nodes: int, seed: int) -> None:
     has_discarded = False
     for replica, _ in Lives(nodes, seed).moments(every=200):
-        again = recover(replica.me, replica.life, replica.settings, tuple(checkpoint_of(replica)))
+        again = recover(replica.me, replica.settings, tuple(checkpoint_of(replica)))
         assert told_by(again) == told_by(replica)
         assert (again.low, again.low_cut, again.promised) == (replica.low, replica.low_cut, replica.promised)
         assert tail(again, again.low) == tail(replica, replica.low)
         assert {**again.green_lines, replica.me: 0} == {**replica.green_lines, replica.me: 0}
-        once_more = recover(replica.me, replica.life, replica.settings, tuple(checkpoint_of(again)))
+        once_more = recover(replica.me, replica.settings, tuple(checkpoint_of(again)))
         assert once_more == again, "and from then on to the last field"
         has_discarded |= replica.low > 0
     assert has_discarded
@@ -506,7 +507,7 @@ def test_records_that_no_replica_can_have_written_are_refused_and_it_says_what_t
     records: tuple[Any, ...], why: str
 ) -> None:
     with pytest.raises(LogRefused, match=why) as refusal:
-        recover("p", 2, SETTINGS, records)
+        recover("p", SETTINGS, records)
     assert "give this node an empty directory" in str(refusal.value)
     (halt,) = [each for each in Engine(SETTINGS).handle(0.0, Start("p", 2, records)) if isinstance(each, Halt)]
     assert halt.reason == str(refusal.value)

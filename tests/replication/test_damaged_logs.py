@@ -23,7 +23,7 @@ from greenline.kernel.recovery import recover as read_log
 from greenline.node.log import LogDamaged
 from greenline.replication import invariants
 from greenline.replication.messages import Record
-from greenline.replication.replica import LogRefused, recover
+from greenline.replication.recovery import LogRefused, recover
 from greenline.replication.settings import Settings
 from greenline.ring.messages import Ceiling
 from greenline.simulation.cluster import Cluster, broken_rules
@@ -153,7 +153,7 @@ def test_a_log_that_ends_at_any_byte_is_a_replica_as_it_was_when_it_ended_there(
         assert records == whole[: len(records)]
         if len(records) > was:
             was = len(records)
-            invariants.check_queue(recover("r", 2, SETTINGS, tuple(records)))
+            invariants.check_queue(recover("r", SETTINGS, tuple(records)))
     assert was == len(whole) > 20
 
 
@@ -231,7 +231,7 @@ def test_records_that_are_whole_and_do_not_belong_together_are_refused() -> None
 def refusal_of(log: bytes) -> str:
     """Why no replica can be made of it; empty if one can, which is sound then."""
     try:
-        replica = recover("r", 2, SETTINGS, tuple(read_log(log, CODECS).pasts[2].records))
+        replica = recover("r", SETTINGS, tuple(read_log(log, CODECS).pasts[2].records))
     except (LogRefused, CodecError) as error:
         return str(error)
     invariants.check_queue(replica)
@@ -420,7 +420,7 @@ def test_a_file_that_ends_at_any_byte_of_its_last_batch_is_the_log_without_it(tm
             found = read_files(tmp_path)
             assert found == b"".join(batches[:-1])
     records = read_log(b"".join(batches[:-1]), CODECS).pasts[2].records
-    invariants.check_queue(recover("r", 2, SETTINGS, tuple(records)))
+    invariants.check_queue(recover("r", SETTINGS, tuple(records)))
 
 
 def test_a_turned_bit_in_a_file_is_damage_unless_it_is_in_the_last_batch(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from greenline.kernel.identities import ProcId
 from greenline.replication.messages import State
-from greenline.replication.replica import ANEW
+from greenline.replication.recovery import ANEW
 from greenline.replication.settings import Settings
 
 States = Mapping[ProcId, State]

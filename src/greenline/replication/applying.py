@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from greenline.kernel.database import DATABASE, Answer, Applied, Apply, Commit, Committed, Open, Opened, Refused
 from greenline.kernel.effects import Call, Effect, Halt
-from greenline.replication.replica import ANEW, Replica
+from greenline.replication.recovery import ANEW
+from greenline.replication.replica import Replica
 from greenline.replication.requests import Requests, reply
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from greenline.kernel.effects import Effect, Halt, Trace
+from greenline.kernel.effects import Effect, Trace
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service
 from greenline.replication.exchange import Exchange, in_chunks
 from greenline.replication.messages import Bundle, Fetch, Meeting, Near, Segment
-from greenline.replication.plan import Plan
+from greenline.replication.plan import Plan, raise_to
 from greenline.replication.port import BundleId
 from greenline.replication.replica import Replica, mark_red, take_greens
 from greenline.replication.server import Server
@@ -30,7 +30,7 @@ class CatchingUp:
     known: dict[ProcId, int]
     """Up to where those who take part have each creator's bundles, with what we have offered."""
     under_way: int = 0
-    """Pieces that we wait for: from the source, or our own to come back."""
+    """Pieces of our own that have not come back."""
     is_heard: bool = False
     """The source has answered, so the exchange that we were left out of is over: we may disturb."""
     is_left_behind: bool = False
@@ -43,8 +43,7 @@ def catch_up(server: Server, exchange: Exchange, out: list[Effect]) -> CatchingU
     assert plan is not None
     known: dict[ProcId, int] = {}
     for name in plan.members:
-        for creator, index in (*exchange.states[name].red_cut, *exchange.states[name].green_cut):
-            known[creator] = max(known.get(creator, 0), index)
+        raise_to(known, exchange.states[name].red_cut)
     source = _source(server.replica, exchange, plan)
     goal = exchange.states[source].green
     is_left_behind = server.replica.green < exchange.states[source].low
@@ -109,9 +108,7 @@ def on_segment(server: Server, catching_up: CatchingUp | None, segment: Segment,
     if catching_up is None:
         return
     if segment.greens is not None:
-        wrong = take_greens(replica, segment.greens, state, out)
-        if wrong is not None:
-            out.append(Halt(f"{segment.server} says otherwise: {wrong}; compare the databases before you go on"))
+        take_greens(replica, segment.server, segment.greens, state, out)
     if segment.to != replica.me or not segment.is_last:
         return
     if segment.server == catching_up.source:

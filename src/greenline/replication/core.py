@@ -15,10 +15,8 @@ A meeting may also end inside a configuration, when somebody who was far behind 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Halt, Ignored, SetTimer, Trace
@@ -66,8 +64,9 @@ from greenline.replication.no import No
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Submit
+from greenline.replication.recovery import LogRefused, recover
 from greenline.replication.regprim import RegPrim
-from greenline.replication.replica import NO_ORDER, LogRefused, Replica, append, force, on_durable, recover
+from greenline.replication.replica import NO_ORDER, Replica, append, force, on_durable
 from greenline.replication.requests import Generates, make_bundles, reply_to_quorum, submit
 from greenline.replication.server import Server
 from greenline.replication.settings import Settings
@@ -81,7 +80,7 @@ class Boot:
     """Before Start, and for ever if the log is refused."""
 
 
-State = NonPrim | ExchangeStates | ExchangeActions | Construct | No | Un | RegPrim | TransPrim
+Phase = NonPrim | ExchangeStates | ExchangeActions | Construct | No | Un | RegPrim | TransPrim
 
 
 GRACE_S = 1.0
@@ -92,15 +91,31 @@ class Timer(StrEnum):
     DISK = "disk"
 
 
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """Nothing is to be done by our disk, or it was looked at a moment ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """This barrier must be done when the disk is looked at again."""
+
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """It was not. We may have been stopped ourselves, and its end may be the next that we hear."""
+
+    ticket: int
+
+
 class Engine:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.phase: Boot | State = Boot()
+        self.phase: Boot | Phase = Boot()
         self.is_line_due = False
-        self.watched: int | None = None
-        """The barrier that must be done when the disk is looked at again."""
-        self.is_doubted = False
-        """It was not, when it should have been."""
+        self.disk: Unwatched | Watched | Doubted = Unwatched()
 
     def handle(self, _: float, event: Event) -> list[Effect]:
         """Same events, same effects, always."""
@@ -120,7 +135,7 @@ class Engine:
     def _boot(self, start: Start, out: list[Effect]) -> None:
         """Recover what the log has, and ask the database where it stands (A.13)."""
         try:
-            replica = recover(start.me, start.incarnation, self.settings, start.records)
+            replica = recover(start.me, self.settings, start.records)
         except LogRefused as error:
             out.append(Halt(str(error)))
             return
@@ -134,7 +149,7 @@ class Engine:
         open_database(server.applying, replica.green, out)
         self.phase, _ = nonprim.enter(server, ToNonPrim(None, is_transitional=True), out)
 
-    def _on_event(self, phase: State, event: Event, out: list[Effect]) -> None:
+    def _on_event(self, phase: Phase, event: Event, out: list[Effect]) -> None:
         server = phase.server
         match event:
             case Upcall(Deliver(_, _, payload)):
@@ -165,7 +180,7 @@ class Engine:
             case _:
                 raise Impossible(phase, event)
 
-    def _on_deliver(self, phase: State, payload: bytes, out: list[Effect]) -> None:
+    def _on_deliver(self, phase: Phase, payload: bytes, out: list[Effect]) -> None:
         spoken = decode(payload)
         match spoken:
             case None:
@@ -177,12 +192,12 @@ class Engine:
             case _:
                 self._tell(phase, spoken, out)
 
-    def _tell(self, phase: State, told: Told, out: list[Effect]) -> None:
+    def _tell(self, phase: Phase, told: Told, out: list[Effect]) -> None:
         move: Move | None = phase.handle(told, out)
         while move is not None:
-            self.phase, move = _ENTER[type(move)](phase.server, move, out)
+            self.phase, move = _enter(phase.server, move, out)
 
-    def _settle(self, phase: State, out: list[Effect]) -> None:
+    def _settle(self, phase: Phase, out: list[Effect]) -> None:
         """What follows from any event: forced writes that are due, bundles, replies, work for port and database."""
         server = phase.server
         replica, requests, outbox = server.replica, server.requests, server.outbox
@@ -202,22 +217,23 @@ class Engine:
             serve_fetches(server, phase.place)
         if outbox.waiting:
             outbox.pump(replica.durable_ticket, out)
-        if replica.barriers and self.watched is None:
-            self.watched = replica.barriers[0][0]
+        if replica.barriers and isinstance(self.disk, Unwatched):
+            self.disk = Watched(replica.barriers[0][0])
             out.append(SetTimer(Timer.DISK, self.settings.disk_patience_s))
 
     def _look_at_disk(self, replica: Replica, out: list[Effect]) -> None:
         """Others wait for what our disk holds back: one that hangs must not stop them."""
-        if self.watched is None or replica.durable_ticket >= self.watched:
-            self.watched, self.is_doubted = None, False
-        elif self.is_doubted:
+        disk = self.disk
+        if isinstance(disk, Unwatched) or replica.durable_ticket >= disk.ticket:
+            self.disk = Unwatched()
+        elif isinstance(disk, Watched):
+            self.disk = Doubted(disk.ticket)
+            out.append(SetTimer(Timer.DISK, GRACE_S))
+        else:
             patience = self.settings.disk_patience_s
             out.append(Halt(f"a forced write has not come to its end for {patience:g} s: the disk hangs; look at it"))
-        else:
-            self.is_doubted = True  # we may have been stopped ourselves, and its end may be the next that we hear
-            out.append(SetTimer(Timer.DISK, GRACE_S))
 
-    def _announce(self, phase: State, out: list[Effect]) -> None:
+    def _announce(self, phase: Phase, out: list[Effect]) -> None:
         """Say our green line: at once where somebody waits for it, else when it has gone unsaid for a while."""
         replica = phase.server.replica
         line = replica.durable_green
@@ -233,13 +249,21 @@ class Engine:
             out.append(SetTimer(Timer.LINE, self.settings.line_interval_s))
 
 
-_ENTER: dict[type[Any], Callable[[Server, Any, list[Effect]], tuple[State, Move | None]]] = {
-    ToNonPrim: nonprim.enter,
-    ToExchangeStates: exchange_states.enter,
-    ToExchangeActions: exchange_actions.enter,
-    ToConstruct: construct.enter,
-    ToNo: no.enter,
-    ToUn: un.enter,
-    ToRegPrim: regprim.enter,
-    ToTransPrim: transprim.enter,
-}
+def _enter(server: Server, move: Move, out: list[Effect]) -> tuple[Phase, Move | None]:
+    match move:
+        case ToNonPrim():
+            return nonprim.enter(server, move, out)
+        case ToExchangeStates():
+            return exchange_states.enter(server, move, out)
+        case ToExchangeActions():
+            return exchange_actions.enter(server, move, out)
+        case ToConstruct():
+            return construct.enter(server, move, out)
+        case ToNo():
+            return no.enter(server, move)
+        case ToUn():
+            return un.enter(server, move)
+        case ToRegPrim():
+            return regprim.enter(server, move)
+        case ToTransPrim():
+            return transprim.enter(server, move)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from greenline.kernel.effects import Checkpoint, Effect, Trace
 from greenline.kernel.identities import ProcId, in_order
-from greenline.replication.replica import Replica, checkpoint_of, size_of, write_greens
+from greenline.replication.recovery import checkpoint_of
+from greenline.replication.replica import Replica, size_of, write_greens
 
 FEWEST = 64
 """Of the bundles that are kept, at least one in so many goes at a time: the lists are moved each time."""

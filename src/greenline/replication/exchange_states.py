@@ -12,7 +12,7 @@ from greenline.replication.exchange import Exchange
 from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
 from greenline.replication.moves import ToExchangeActions, ToExchangeStates, ToNonPrim
 from greenline.replication.plan import draw_plan
-from greenline.replication.replica import Replica, cut_of, force
+from greenline.replication.replica import Replica, cut_of, force, promises_of
 from greenline.replication.requests import Generates, mark_alone
 from greenline.replication.server import Place, Server
 from greenline.replication.told import Told
@@ -94,7 +94,7 @@ def state_of(replica: Replica, place: Place) -> State:
         red_cut=cut_of(replica.red_cut),
         green_cut=cut_of(replica.green_cut),
         green_lines=cut_of(lines),
-        promised=tuple((server, *attempt) for server, attempt in sorted(replica.promised.items())),
+        promised=promises_of(replica),
         attempt_index=replica.attempt_index,
         prim=replica.prim,
         vulnerable=replica.vulnerable,

@@ -9,10 +9,10 @@ from greenline.replication.replica import Replica
 from greenline.replication.transprim import TransPrim
 
 if TYPE_CHECKING:
-    from greenline.replication.core import State
+    from greenline.replication.core import Phase
 
 
-def check(phase: State) -> None:
+def check(phase: Phase) -> None:
     replica = phase.server.replica
     check_queue(replica)
     if isinstance(phase, RegPrim | TransPrim):

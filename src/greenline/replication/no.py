@@ -44,5 +44,5 @@ class No:
         return None
 
 
-def enter(server: Server, move: ToNo, _: list[Effect]) -> tuple[No, None]:
+def enter(server: Server, move: ToNo) -> tuple[No, None]:
     return No(server, move.component, move.queue, move.cpcs), None

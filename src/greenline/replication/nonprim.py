@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect, Halt, Ignored
+from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf, TransitionalConf
 from greenline.replication.catching_up import CatchingUp, catch_up, on_segment
 from greenline.replication.messages import CPC, Bundle, Meeting, Near, Retrans, Segment, State
@@ -68,8 +68,6 @@ def enter(server: Server, move: ToNonPrim, out: list[Effect]) -> tuple[NonPrim, 
 def absorb(server: Server, retrans: Retrans, state: str, out: list[Effect]) -> None:
     """Take what a retransmission has for us: facts about another's past, whatever becomes of the exchange (GAP 9)."""
     if retrans.greens is not None:
-        wrong = take_greens(server.replica, retrans.greens, state, out)
-        if wrong is not None:
-            out.append(Halt(f"{retrans.server} says otherwise: {wrong}; compare the databases before you go on"))
+        take_greens(server.replica, retrans.server, retrans.greens, state, out)
     for bundle in retrans.reds:
         mark_red(server.replica, bundle, state, out)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from greenline.kernel.identities import ProcId, in_order
-from greenline.replication.messages import State
+from greenline.replication.messages import Cut, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _without_the_rich(members: Mapping[ProcId, State], far: int) -> dict[ProcId,
     known: dict[ProcId, int] = {}
     for state in members.values():
         if (state.prim.prim_index, state.prim.attempt_index) == newest:
-            _raise_to(known, state.red_cut)
+            raise_to(known, state.red_cut)
     return {
         name: state
         for name, state in members.items()
@@ -99,7 +99,8 @@ def _red_shares(members: Mapping[ProcId, State], source: ProcId) -> Iterator[Red
             yield RedShare(holder, creator, least + 1, most)
 
 
-def _raise_to(cut: dict[ProcId, int], other: tuple[tuple[ProcId, int], ...]) -> None:
+def raise_to(cut: dict[ProcId, int], other: Cut) -> None:
+    """So that it is no lower than the other anywhere."""
     for name, index in other:
         cut[name] = max(cut.get(name, 0), index)
 

@@ -51,5 +51,5 @@ class RegPrim:
         return None
 
 
-def enter(server: Server, move: ToRegPrim, _: list[Effect]) -> tuple[RegPrim, None]:
+def enter(server: Server, move: ToRegPrim) -> tuple[RegPrim, None]:
     return RegPrim(server, move.component), None

@@ -10,16 +10,14 @@ rests on them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from crc32c import crc32c
 
-from greenline.kernel.effects import Append, Barrier, Effect, Trace
+from greenline.kernel.effects import Append, Barrier, Effect, Halt, Trace
 from greenline.kernel.identities import ProcId
 from greenline.replication.messages import (
-    Base,
     Bundle,
     Cut,
     Entry,
@@ -40,20 +38,11 @@ NO_ORDER = bytes(16)
 """What the empty order comes to."""
 
 
-ANEW = "give this node an empty directory and a new name, and let it join anew"
-"""What helps who has lost what it promised: under its old name it would be refused."""
-
-
-class LogRefused(Exception):
-    """The records of this log cannot be one replica's: why, and what to do."""
-
-
 @dataclass(slots=True)
 class Replica:
     me: ProcId
     settings: Settings
     prim: Prim
-    life: int = 0
     # The queue.
     bodies: dict[BundleId, Bundle] = field(default_factory=dict)
     """Red and green bundles, down to `low`."""
@@ -261,8 +250,11 @@ def write_knowledge(replica: Replica, out: list[Effect]) -> None:
 
 
 def knowledge_of(replica: Replica) -> Knowledge:
-    promised = tuple((server, *attempt) for server, attempt in sorted(replica.promised.items()))
-    return Knowledge(replica.prim, replica.attempt_index, replica.vulnerable, replica.yellow, promised)
+    return Knowledge(replica.prim, replica.attempt_index, replica.vulnerable, replica.yellow, promises_of(replica))
+
+
+def promises_of(replica: Replica) -> tuple[tuple[ProcId, int, int], ...]:
+    return tuple((server, *attempt) for server, attempt in sorted(replica.promised.items()))
 
 
 def force(replica: Replica, out: list[Effect]) -> int:
@@ -308,13 +300,20 @@ def size_of(bundle: Bundle) -> int:
     return 64 + sum(map(len, bundle.actions))
 
 
-def take_greens(replica: Replica, greens: Greens, state: str, out: list[Effect]) -> str | None:
-    """OR-3: mark what somebody already has green and we lack; says what is wrong if its order is not ours."""
+def take_greens(replica: Replica, sender: ProcId, greens: Greens, state: str, out: list[Effect]) -> None:
+    """OR-3: mark what somebody already has green and we lack; stop, if its order is not ours."""
+    if (place := _mark_greens(replica, greens, state, out)) is not None:
+        what = f"the order up to position {place} differs from ours"
+        out.append(Halt(f"{sender} says otherwise: {what}; compare the databases before you go on"))
+
+
+def _mark_greens(replica: Replica, greens: Greens, state: str, out: list[Effect]) -> int | None:
+    """Where their order and ours differ, if they do."""
     digest = greens.before
     for place, entry in enumerate(greens.entries):
         position = greens.first + place
         if replica.low <= position - 1 <= replica.green and digest != replica.digest_at(position - 1):
-            return f"the order up to position {position - 1} differs from ours"
+            return position - 1
         digest = chained(digest, entry.id, entry.content)
         if position == replica.green + 1:
             if entry.body is not None:
@@ -323,93 +322,5 @@ def take_greens(replica: Replica, greens: Greens, state: str, out: list[Effect])
                 return None  # its body went to others, in a message that we do not have
             mark_green(replica, entry.id, "OR-3", state, out)
     if greens.first + len(greens.entries) - 1 == replica.green and digest != replica.digest:
-        return f"the order up to position {replica.green} differs from ours"
+        return replica.green
     return None
-
-
-# The beginning of a life.
-
-
-def first_prim(settings: Settings) -> Prim:
-    """Before any component was installed: the whole set of servers stands for it."""
-    return Prim(0, 0, settings.servers, tuple(map(settings.voting.of, settings.servers)))
-
-
-def recover(me: ProcId, life: int, settings: Settings, records: tuple[Record, ...]) -> Replica:
-    """The replica that a log tells of: any prefix of what was appended is one (A.13)."""
-    replica = Replica(me, settings, first_prim(settings), life)
-    for record in records:
-        match record:
-            case Base():
-                _begin_at(replica, record)
-            case Bundle():
-                _replay_body(replica, record)
-            case Ordered():
-                _replay_order(replica, record)
-            case Knowledge(prim, attempt_index, vulnerable, yellow, promised):
-                replica.prim, replica.attempt_index = prim, attempt_index
-                replica.vulnerable, replica.yellow = vulnerable, yellow
-                replica.promised = {server: (index, attempt) for server, index, attempt in promised}
-    replica.index = replica.red_cut.get(me, 0)
-    replica.green_lines[me] = replica.forced_green = replica.green
-    return replica
-
-
-def _begin_at(replica: Replica, base: Base) -> None:
-    if base.cluster != replica.settings.cluster:
-        raise LogRefused(
-            "this log is of another cluster: other servers, weights or salt; start it with the configuration that it "
-            f"was made with, or {ANEW}"
-        )
-    if base.server != replica.me:
-        raise LogRefused(
-            f"this log is {base.server}'s, and this is {replica.me}: disks were exchanged, or a machine was copied; "
-            f"give each its own back, or {ANEW}"
-        )
-    replica.low = base.position
-    replica.low_cut = dict(base.cut)
-    replica.digests = [base.digest]
-    replica.green_cut = dict(base.cut)
-    replica.red_cut = dict(base.cut)
-    replica.green_lines = dict(base.green_lines)
-    replica.lamport = base.lamport
-
-
-def _replay_body(replica: Replica, bundle: Bundle) -> None:
-    """In the log it is red, our own too: what was generated and never delivered travels by exchange (GAP 21)."""
-    if bundle.index != replica.red_cut.get(bundle.creator, 0) + 1:
-        raise LogRefused(f"{bundle.id} stands in the log where it cannot: {_DAMAGED}")
-    replica.red_cut[bundle.creator] = bundle.index
-    replica.lamport = max(replica.lamport, bundle.lamport)
-    replica.bodies[bundle.id] = bundle
-    replica.live_bytes += size_of(bundle)
-    replica.red_bytes += size_of(bundle)
-    if bundle.durable_green > replica.green_lines.get(bundle.creator, 0):
-        replica.green_lines[bundle.creator] = bundle.durable_green
-
-
-def _replay_order(replica: Replica, ordered: Ordered) -> None:
-    if ordered.first != replica.green + 1:
-        raise LogRefused(f"position {ordered.first} stands in the log after {replica.green}: {_DAMAGED}")
-    for bundle in ordered.ids:
-        if not replica.has(bundle) or replica.green_cut.get(bundle.creator, 0) != bundle.index - 1:
-            raise LogRefused(f"{bundle} is green in the log before it can be: {_DAMAGED}")
-        replica.green_cut[bundle.creator] = bundle.index
-        body = replica.bodies[bundle]
-        replica.order.append(bundle)
-        replica.digests.append(chained(replica.digests[-1], bundle, content_of(body)))
-        replica.red_bytes -= size_of(body)
-
-
-_DAMAGED = f"it was changed, or put together from several; {ANEW}"
-
-
-def checkpoint_of(replica: Replica) -> Iterator[Record]:
-    """The records that a log begun anew starts with: the same replica."""
-    cut, lines = cut_of(replica.low_cut), cut_of(replica.green_lines)
-    yield Base(replica.settings.cluster, replica.me, replica.low, replica.digests[0], cut, lines, replica.lamport)
-    yield from sorted(replica.bodies.values(), key=lambda body: (body.creator, body.index))
-    yield from (replica.ongoing[index] for index in sorted(replica.ongoing))
-    if replica.order:
-        yield Ordered(replica.low + 1, tuple(replica.order))
-    yield knowledge_of(replica)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from greenline.kernel.identities import ProcId, in_order
-from greenline.replication.core import Boot, Engine, State
+from greenline.replication.core import Boot, Engine, Phase
 from greenline.replication.discarding import left_behind, white_line
 from greenline.replication.knowledge import has_quorum
 from greenline.replication.messages import Prim
@@ -66,7 +66,7 @@ def standing(engine: Engine) -> Standing:
     )
 
 
-def _awaited(phase: State, replica: Replica, here: tuple[ProcId, ...]) -> tuple[tuple[ProcId, ...], str]:
+def _awaited(phase: Phase, replica: Replica, here: tuple[ProcId, ...]) -> tuple[tuple[ProcId, ...], str]:
     """After an attempt whose end is unknown: everybody of it who was not met since; else the last component's rest."""
     if isinstance(phase, RegPrim | TransPrim):
         return (), ""

@@ -49,5 +49,5 @@ class TransPrim:
         return None
 
 
-def enter(server: Server, move: ToTransPrim, _: list[Effect]) -> tuple[TransPrim, None]:
+def enter(server: Server, move: ToTransPrim) -> tuple[TransPrim, None]:
     return TransPrim(server, move.component), None

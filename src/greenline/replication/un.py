@@ -48,5 +48,5 @@ class Un:
         return None
 
 
-def enter(server: Server, move: ToUn, _: list[Effect]) -> tuple[Un, None]:
+def enter(server: Server, move: ToUn) -> tuple[Un, None]:
     return Un(server, move.component), None

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from greenline.kernel.core import Core
 from greenline.kernel.database import Applied
 from greenline.kernel.effects import Effect, Upcall
 from greenline.kernel.identities import ProcId
@@ -26,6 +25,7 @@ from greenline.replication import (
     invariants,
     knowledge,
     plan,
+    recovery,
     replica,
     requests,
     transprim,
@@ -48,17 +48,9 @@ from greenline.replication.server import Component, Place, Server
 from greenline.replication.told import Told
 from greenline.replication.transprim import TransPrim
 from greenline.replication.un import Un
-from greenline.simulation.mutants.mutant import Mutant, Patch, Patched
+from greenline.simulation.mutants.mutant import Seeded
 
-_MUTANTS: list[Mutant] = []
-_NO_INVARIANTS: Patch = (invariants, "check", lambda _: None)
-
-
-def _mutant(name: str, mistake: str, *patches: Patch, scenario: str | None = None) -> None:
-    def spoil(right: Core) -> Core:
-        return Patched(right, (_NO_INVARIANTS, *patches))
-
-    _MUTANTS.append(Mutant(name, mistake, spoil, scenario))
+_mutant = Seeded(invariants)
 
 
 # Vulnerability (figure 6.12, steps 3 and 4).
@@ -155,7 +147,7 @@ def _forgets_vulnerability(*args: Any) -> Replica:
     return found
 
 
-_right_recover = replica.recover
+_right_recover = recovery.recover
 
 _mutant(
     "forgets-what-it-agreed-to",
@@ -443,7 +435,6 @@ _mutant(
     "agrees-before-it-is-written",
     "sends its CPC before its vulnerability is on disk",
     (construct, "enter", _agrees_at_once),
-    (core, "_ENTER", {**core._ENTER, ToConstruct: _agrees_at_once}),
     scenario="REPL-76",
 )
 
@@ -457,7 +448,7 @@ _right_shift = exchange_states.enter
 _mutant(
     "tells-before-it-is-written",
     "sends its State before what it says is on disk",
-    (core, "_ENTER", {**core._ENTER, ToExchangeStates: _tells_at_once}),
+    (exchange_states, "enter", _tells_at_once),
     scenario="REPL-76",
 )
 
@@ -494,7 +485,7 @@ _mutant(
 )
 
 
-def _announces_what_is_in_memory(_: Engine, phase: core.State, __: list[Effect]) -> None:
+def _announces_what_is_in_memory(_: Engine, phase: core.Phase, __: list[Effect]) -> None:
     mine = phase.server.replica
     if mine.green > mine.announced and phase.generates is not Generates.NOT_NOW:
         mine.announced = mine.green
@@ -539,4 +530,4 @@ _mutant(
     scenario="REPL-70",
 )
 
-MUTANTS = {mutant.name: mutant for mutant in _MUTANTS}
+MUTANTS = _mutant.mutants

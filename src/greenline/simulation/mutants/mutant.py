@@ -59,6 +59,20 @@ Patch = tuple[Any, str, Any]
 """Where, which name, and what stands there instead."""
 
 
+class Seeded:
+    """The seeded bugs of one core, each some patches; its invariants are off, so that something else must catch it."""
+
+    def __init__(self, invariants: Any) -> None:
+        self.mutants: dict[str, Mutant] = {}
+        self._no_invariants: Patch = (invariants, "check", lambda _: None)
+
+    def __call__(self, name: str, mistake: str, *patches: Patch, scenario: str | None = None) -> None:
+        def spoil(right: Core) -> Core:
+            return Patched(right, (self._no_invariants, *patches))
+
+        self.mutants[name] = Mutant(name, mistake, spoil, scenario)
+
+
 class Patched(Wrapped):
     """A core some of whose functions are others, while it is at work; between two events everything is as it was."""
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from greenline.kernel.core import Core
 from greenline.kernel.effects import Broadcast, Effect
 from greenline.kernel.events import Start
 from greenline.kernel.identities import ProcId
@@ -24,17 +23,9 @@ from greenline.ring.messages import AttemptJoin, ConfRecord, Join, Regular, Regu
 from greenline.ring.moves import ToEVS, ToGather
 from greenline.ring.packing import Queue
 from greenline.ring.processor import Processor, Ring
-from greenline.simulation.mutants.mutant import Mutant, Patch, Patched
+from greenline.simulation.mutants.mutant import Patch, Seeded
 
-_MUTANTS: list[Mutant] = []
-_NO_INVARIANTS: Patch = (invariants, "check", lambda _: None)
-
-
-def _mutant(name: str, mistake: str, *patches: Patch, scenario: str | None = None) -> None:
-    def spoil(right: Core) -> Core:
-        return Patched(right, (_NO_INVARIANTS, *patches))
-
-    _MUTANTS.append(Mutant(name, mistake, spoil, scenario))
+_mutant = Seeded(invariants)
 
 
 _right_divide = installation.divide
@@ -460,4 +451,4 @@ _mutant(
     (evs, "enter", _trans_set_by_names),
 )
 
-MUTANTS = {mutant.name: mutant for mutant in _MUTANTS}
+MUTANTS = _mutant.mutants
