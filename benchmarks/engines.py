@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any
 
 from benchmarks.figures import Figure
-from greenline.kernel.actions import Action, pack
+from greenline.kernel.actions import Action, Outcome, Verdict, pack
 from greenline.kernel.codec import Codec
 from greenline.kernel.database import Applied, Apply, Commit, Committed, Open, Opened
 from greenline.kernel.identities import ProcId
@@ -33,6 +33,7 @@ from greenline.replication.messages import Record as EngineRecord
 from greenline.replication.port import BundleId, Level, Replied, Submit
 from greenline.replication.regprim import RegPrim
 from greenline.replication.replica import NO_ORDER, Replica
+from greenline.replication.roster import founders
 from greenline.replication.settings import Settings
 from greenline.ring.core import RingCore, Unborn
 from greenline.ring.messages import AnyMessage, Ceiling
@@ -53,7 +54,7 @@ OUTSTANDING = 20
 HOP_S = 0.00001
 FORCE_S = 0.0001
 """Virtual time that a datagram and a forced write take: what comes meanwhile shares the next one."""
-OUTCOMES = (b"ok",) * 1000
+OUTCOMES = (Outcome(Verdict.DONE, b"ok"),) * 1000
 """At least as many as a bundle has actions."""
 
 
@@ -178,8 +179,9 @@ def rate(actions: int = 100_000) -> float:
 def _log(server: ProcId, index: int) -> bytes:
     """The log of a server that has ordered so many small bundles, made by p."""
     codec: Codec[Any] = Codec(2, EngineRecord)
+    base = Base(_SETTINGS.cluster, server, 0, NO_ORDER, (), (), 0, founders(_SETTINGS), b"", is_new=False)
     lives: Codec[Any] = Codec(0, Life)
-    frames = [lives.encode(Life(1)), codec.encode(Base(_SETTINGS.cluster, server, 0, NO_ORDER, (), (), 0))]
+    frames = [lives.encode(Life(1)), codec.encode(base)]
     chunk = pack((Action("s1", 1, b"x" * (ACTION_BYTES - 12)),))
     ids = tuple(BundleId("p", at) for at in range(1, index + 1))
     frames += [codec.encode(Bundle("p", each.index, each.index, 0, (chunk,))) for each in ids]

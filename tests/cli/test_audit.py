@@ -61,7 +61,10 @@ def test_a_trace_is_judged_by_what_it_holds(greenline: Greenline, tmp_path: Path
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ("nowhere", "the specification has no folder 'nowhere'; it has evs, noticeboard, provider, replication, run"),
+        (
+            "nowhere",
+            "the specification has no folder 'nowhere'; it has access, evs, noticeboard, provider, replication, run",
+        ),
         ("evs/9", "no rule 'evs/9'; it has evs/0_1"),
     ],
 )

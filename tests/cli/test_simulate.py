@@ -111,6 +111,7 @@ def test_a_soak_ends_when_its_time_is_up(greenline: Greenline) -> None:
         (["noticeboard", "--nodes", "1"], "--nodes 1: a simulation has 2 to 64 processes"),
         (["noticeboard", "--nodes", "1000"], "--nodes 1000: a simulation has 2 to 64 processes"),
         (["noticeboard", "--only", "loss,hail"], "there is no fault 'hail'; --only takes loss, duplication"),
+        (["noticeboard", "--only", "arrival"], "--only arrival: in noticeboard nobody comes and goes"),
         (["noticeboard", "--mutant", "x-man"], "noticeboard has no mutant 'x-man'; it has delivers-before"),
         (["noticeboard", "--story", "--seeds", "0:5"], "a story is of one seed"),
         (["noticeboard", "--workers", "0"], "at least one must work"),

@@ -5,123 +5,91 @@ from __future__ import annotations
 import pytest
 
 from greenline.database.sqlite import MemorySqlite
-from greenline.kernel.actions import Action, pack
-from greenline.kernel.database import (
-    Applied,
-    Apply,
-    Commit,
-    Committed,
-    Digest,
-    DigestOf,
-    Open,
-    Opened,
-    Overlay,
-    Query,
-    Refused,
-    Rows,
-    SnapshotBegin,
-)
-
-
-def chunk(*operations: str) -> bytes:
-    return pack(tuple(Action("s", number, each.encode()) for number, each in enumerate(operations, 1)))
-
-
-def apply(database: MemorySqlite, position: int, *operations: str) -> list[str]:
-    """Apply a bundle, one chunk; its outcomes."""
-    answer = database.answer(Apply(position, (chunk(*operations),)))
-    assert isinstance(answer, Applied), answer
-    assert answer.position == position
-    return [reply.decode() for reply in answer.replies]
-
-
-def opened(database: MemorySqlite) -> Opened:
-    answer = database.answer(Open())
-    assert isinstance(answer, Opened)
-    return answer
-
-
-def digest(database: MemorySqlite) -> bytes:
-    answer = database.answer(DigestOf())
-    assert isinstance(answer, Digest)
-    return answer.digest
-
-
-def read(database: MemorySqlite, what: str, dirty: bool = False) -> str:
-    answer = database.answer(Query(f"read {what}".encode(), dirty))
-    assert isinstance(answer, Rows)
-    return answer.rows.decode()
-
-
-def test_every_operation_says_what_it_came_to() -> None:
-    database = MemorySqlite()
-    assert apply(database, 1, "append l1 3", "append l1 7", "read l1", "read l2") == ["l1 3", "l1 3 7", "l1 3 7", "l2"]
-    assert apply(database, 2, "read r1", "write r1 9", "write r1 10", "read r1") == ["r1 -", "r1 9", "r1 10", "r1 10"]
-    assert apply(database, 3, "transfer a1 a2 5", "total") == ["ok", "total 300"]
+from greenline.kernel.actions import Outcome, OutcomeOf, Verdict
+from greenline.kernel.database import Applied, Apply, Commit, Committed, Overlay, Query, Rows
+from tests.database.asking import apply, ask, chunk, commit, decide, digest, opened, outcome_of, rows, why_refused
 
 
 def test_an_action_that_fails_stops_no_other_and_leaves_nothing() -> None:
     database = MemorySqlite()
-    outcomes = apply(
-        database, 1, "transfer a1 a2 101", "transfer a1 a9 5", "append l1 1", "dance", "transfer a1 a1 101"
+    replies = decide(
+        database, "s/1 transfer a1 a2 101", "s/2 transfer a1 a9 5", "s/3 append l1 1", "s/4 dance", "s/5 total"
     )
-    assert outcomes == ["refused", "refused", "l1 1", "no such operation", "refused"]
-    assert apply(database, 2, "transfer a1 a2 100", "transfer a2 a3 200", "transfer a1 a2 1", "total") == [
+    assert [reply.verdict.value for reply in replies] == ["failed", "failed", "done", "failed", "done"]
+    assert [reply.value for reply in replies] == [b"refused", b"refused", b"l1 1", b"no such operation", b"total 300"]
+    assert apply(database, "transfer a1 a2 100", "transfer a2 a3 200", "transfer a1 a2 1", "total") == [
         *("ok", "ok", "refused", "total 300")
     ]
 
 
+def test_outcomes_say_where_they_were_decided() -> None:
+    database = MemorySqlite()
+    apply(database, "total")
+    assert [(reply.position, reply.sub) for reply in decide(database, "s/1 total", "s/2 dance")] == [(2, 0), (2, 1)]
+
+
 def test_a_bundle_may_come_in_chunks() -> None:
     whole, parts = MemorySqlite(), MemorySqlite()
-    apply(whole, 1, "append l1 1", "append l1 2")
-    answer = parts.answer(Apply(1, (chunk("append l1 1"), chunk("append l1 2"))))
-    assert isinstance(answer, Applied)
-    assert answer.replies == (b"l1 1", b"l1 1 2")
+    decide(whole, "s/1 append l1 1", "s/2 append l1 2")
+    applied = ask(Applied, parts, Apply(1, (chunk("s/1 append l1 1"), chunk("s/2 append l1 2"))))
+    assert [(reply.value, reply.sub) for reply in applied.replies] == [(b"l1 1", 0), (b"l1 1 2", 1)]
     assert opened(parts) == opened(whole)
+
+
+def test_a_bundle_of_no_chunks_only_moves_the_position() -> None:
+    database = MemorySqlite()
+    apply(database, "append l1 1")
+    contents = rows(database, "read l1")
+    before = opened(database)
+    assert ask(Applied, database, Apply(2, ())).replies == ()
+    assert database.position == 2
+    assert rows(database, "read l1") == contents
+    assert opened(database).outcomes != before.outcomes, "the chain says where we are"
 
 
 def test_a_position_is_neither_skipped_nor_repeated() -> None:
     database = MemorySqlite()
-    apply(database, 1, "append l1 1")
+    apply(database, "append l1 1")
     for position in (0, 1, 3):
-        assert isinstance(database.answer(Apply(position, (chunk("append l1 2"),))), Refused)
-    assert read(database, "l1") == "l1 1"
-    assert isinstance(database.answer(Commit(2)), Refused)
+        assert "skipped or repeated" in why_refused(database, Apply(position, (chunk("t/1 append l1 2"),)))
+    assert rows(database, "read l1") == "l1 1"
+    assert why_refused(database, Commit(2)) == "commit 2: 0 is committed, and 1 applied"
     assert database.answer(Commit(1)) == Committed(1, durable=0)
+    assert why_refused(database, Commit(0)) == "commit 0: 1 is committed, and 1 applied"
     assert database.answer(Commit(1)) == Committed(1, durable=0)
-    assert isinstance(database.answer(Commit(0)), Refused)
 
 
 def test_a_bundle_that_cannot_be_opened_is_refused_as_a_whole() -> None:
     database = MemorySqlite()
-    apply(database, 1, "append l1 1")
+    apply(database, "append l1 1")
     before = opened(database)
-    assert isinstance(database.answer(Apply(2, (chunk("append l1 2"), b"nonsense"))), Refused)
+    assert "no actions" in why_refused(database, Apply(2, (chunk("t/1 append l1 2"), b"nonsense")))
     assert opened(database) == before
-    assert apply(database, 2, "read l1") == ["l1 1"]
+    assert apply(database, "read l1") == ["l1 1"]
     assert database.answer(Commit(2)) == Committed(2, durable=0)
 
 
 def test_what_is_beyond_a_commit_stays_open() -> None:
     database = MemorySqlite()
-    for position in (1, 2, 3):
-        apply(database, position, f"append l1 {position}")
-    before = opened(database)
+    for value in (1, 2, 3):
+        apply(database, f"append l1 {value}")
+    before, state = opened(database), digest(database)
     assert database.answer(Commit(2)) == Committed(2, durable=0)
-    assert opened(database) == before
-    assert read(database, "l1") == "l1 1 2 3"
+    assert (opened(database), digest(database)) == (before, state)
+    assert rows(database, "read l1") == "l1 1 2 3"
+    assert (database.committed, database.position) == (2, 3)
     database.kill()
-    assert read(database, "l1") == "l1 1 2"
-    assert apply(database, 3, "append l1 3") == ["l1 1 2 3"]
-    assert opened(database) == before
+    assert rows(database, "read l1") == "l1 1 2"
+    assert apply(database, "append l1 3") == ["l1 1 2 3"]
+    assert (opened(database), digest(database)) == (before, state)
 
 
 def test_a_kill_keeps_what_was_committed_and_loses_the_rest() -> None:
     database = MemorySqlite()
-    apply(database, 1, "append l1 1")
-    database.answer(Commit(1))
+    apply(database, "append l1 1")
+    commit(database)
     committed = opened(database)
-    apply(database, 2, "append l1 2")
+    apply(database, "append l1 2")
     database.kill()
     assert opened(database) == committed
     database.kill()
@@ -132,22 +100,20 @@ def test_a_power_loss_may_lose_commits_but_never_what_was_called_durable() -> No
     database = MemorySqlite(image_every=2)
     durable = []
     for position in range(1, 6):
-        apply(database, position, f"append l1 {position}")
-        answer = database.answer(Commit(position))
-        assert isinstance(answer, Committed)
-        durable.append(answer.durable)
+        apply(database, f"append l1 {position}")
+        durable.append(ask(Committed, database, Commit(position)).durable)
     assert durable == [0, 2, 2, 4, 4]
     database.lose_power()
     assert opened(database).position == opened(database).durable == 4
-    assert apply(database, 5, "append l1 50") == ["l1 1 2 3 4 50"]
+    assert apply(database, "append l1 50") == ["l1 1 2 3 4 50"]
     database.lose_power()
-    assert read(database, "l1") == "l1 1 2 3 4"
+    assert rows(database, "read l1") == "l1 1 2 3 4"
 
 
 @pytest.mark.parametrize("crash", [MemorySqlite.kill, MemorySqlite.lose_power])
 def test_a_new_one_survives_a_crash_as_well(crash: object) -> None:
     database = MemorySqlite()
-    apply(database, 1, "write r1 1")
+    apply(database, "write r1 1")
     assert callable(crash)
     crash(database)
     assert opened(database) == opened(MemorySqlite())
@@ -155,27 +121,94 @@ def test_a_new_one_survives_a_crash_as_well(crash: object) -> None:
 
 def test_digests_are_equal_exactly_if_the_states_are() -> None:
     one, other = MemorySqlite(image_every=1), MemorySqlite(image_every=9)
-    for position in (1, 2):
+    for value in (1, 2):
         for database in (one, other):
-            apply(database, position, f"append l1 {position}", "transfer a1 a3 70")
+            apply(database, f"append l1 {value}", "transfer a1 a3 70")
     one.answer(Commit(1))
     assert digest(one) == digest(other), "what is committed and what is open makes no difference"
     assert opened(one).outcomes == opened(other).outcomes
-    apply(one, 3, "read l1")
-    apply(other, 3, "total")
-    assert opened(one).outcomes != opened(other).outcomes, "the chain covers outcomes that change nothing"
+
+
+@pytest.mark.parametrize(
+    ("this", "that"),
+    [
+        ("s/1 read l1", "s/1 total"),
+        ("s/1 append l1 1", "t/1 append l1 1"),
+        ("s~1 add c1 1", "s~2 add c1 1"),
+        ("s/1 put t1 5 5", "s/1 put t1 6 5"),
+    ],
+    ids=["outcomes", "sessions", "intervals", "times"],
+)
+def test_digests_tell_whatever_replicas_have_in_common(this: str, that: str) -> None:
+    """A difference that shows only later is a difference."""
+    one, other = MemorySqlite(), MemorySqlite()
+    decide(one, this)
+    decide(other, that)
     assert digest(one) != digest(other)
 
 
-def test_a_dirty_query_sees_the_red_bundles_and_changes_nothing() -> None:
+def test_the_chain_covers_what_is_told_again() -> None:
+    one, other = MemorySqlite(), MemorySqlite()
+    for database, bundle in ((one, ("s/1 total", "s/1 total")), (other, ("s/1 total",))):
+        decide(database, *bundle)
+    assert opened(one).outcomes != opened(other).outcomes
+
+
+# Dirty queries.
+
+
+def test_a_dirty_query_sees_the_overlay_and_changes_nothing() -> None:
     database = MemorySqlite()
-    apply(database, 1, "append l1 1")
+    apply(database, "append l1 1")
     before = digest(database)
-    database.answer(Overlay((chunk("append l1 2"), chunk("transfer a1 a2 500", "append l1 3"))))
-    assert read(database, "l1", dirty=True) == "l1 1 2 3"
-    assert read(database, "l1") == "l1 1"
+    database.answer(Overlay(((chunk("s/1 append l1 2"),), (chunk("t/1 transfer a1 a2 500"), chunk("t/2 append l1 3")))))
+    assert rows(database, "read l1", is_dirty=True) == "l1 1 2 3"
+    assert rows(database, "read l1") == "l1 1"
     assert digest(database) == before
 
 
-def test_it_gives_no_snapshots_yet_and_says_so() -> None:
-    assert isinstance(MemorySqlite().answer(SnapshotBegin()), Refused)
+def test_what_is_decided_already_is_not_seen_twice() -> None:
+    """The same request in two red bundles, or in one that turned green meanwhile through another."""
+    database = MemorySqlite()
+    decide(database, "s/1 append l1 1", "s~1 add c1 5")
+    red = chunk("s/1 append l1 1", "s~1 add c1 5", "s/2 append l1 2", "s~2 add c1 1")
+    database.answer(Overlay(((red,), (red,))))
+    assert rows(database, "read l1", is_dirty=True) == "l1 1 2"
+    assert rows(database, "count c1", is_dirty=True) == "c1 6"
+    decide(database, "s/2 append l1 2")
+    assert rows(database, "read l1", is_dirty=True) == "l1 1 2"
+
+
+def test_a_query_changes_nothing_whatever_it_asks() -> None:
+    database = MemorySqlite()
+    apply(database, "append l1 1")
+    before = digest(database)
+    assert rows(database, "append l1 2") == "l1 1 2"
+    assert rows(database, "add c1 5") == "ok"
+    assert rows(database, "transfer a1 a2 101") == "refused"
+    assert digest(database) == before
+    assert apply(database, "read l1", "count c1") == ["l1 1", "c1 0"]
+
+
+def test_an_overlay_that_cannot_be_opened_spoils_dirty_queries_only() -> None:
+    database = MemorySqlite()
+    database.answer(Overlay(((chunk("s/1 append l1 1"), b"nonsense"),)))
+    assert "no actions" in why_refused(database, Query(b"read l1", is_dirty=True))
+    assert rows(database, "read l1") == "l1"
+
+
+def test_who_asks_for_an_outcome_is_told_the_position_too() -> None:
+    database = MemorySqlite()
+    apply(database, "total")
+    decide(database, "s/1 append l1 1")
+    apply(database, "total")
+    kept = Outcome(Verdict.DONE, b"l1 1", 2, 0, is_again=True)
+    assert database.answer(Query(OutcomeOf("s", 1))) == Rows(3, b"", kept)
+
+
+def test_only_a_dirty_question_for_an_outcome_sees_the_overlay() -> None:
+    database = MemorySqlite()
+    database.answer(Overlay(((chunk("s/1 append l1 1"),),)))
+    assert outcome_of(database, "s", 1).verdict is Verdict.UNKNOWN
+    dirty = ask(Rows, database, Query(OutcomeOf("s", 1), is_dirty=True))
+    assert (dirty.position, dirty.outcome) == (0, Outcome(Verdict.DONE, b"l1 1", 1, 0, is_again=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from hashlib import blake2b
 
+from greenline.kernel.actions import Outcome, Verdict
 from greenline.kernel.core import Chance
 from greenline.kernel.database import (
     DATABASE,
@@ -12,21 +13,11 @@ from greenline.kernel.database import (
     Applied,
     Apply,
     Ask,
-    Chunk,
     Commit,
     Committed,
-    Digest,
-    DigestOf,
     Open,
     Opened,
-    Overlay,
-    Query,
     Refused,
-    Restore,
-    Rows,
-    SnapshotBegin,
-    SnapshotChunk,
-    SnapshotHeld,
 )
 from greenline.kernel.effects import Append, Barrier, Call, Effect
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Upcall
@@ -44,8 +35,6 @@ class Ledger:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
         self.db.execute("CREATE TABLE ledger (position INTEGER PRIMARY KEY, entry BLOB NOT NULL)")
         self.committed = 0
-        self.held: list[tuple[int, bytes]] = []
-        self.red: tuple[bytes, ...] = ()
 
     @property
     def position(self) -> int:
@@ -61,28 +50,14 @@ class Ledger:
             case Commit(position):
                 self.committed = position
                 return Committed(position, position)
-            case Overlay(bundles):
-                self.red = bundles
-                return self._opened()
-            case Query(_, dirty):
-                entries = [entry for (entry,) in self.db.execute("SELECT entry FROM ledger ORDER BY position")]
-                return Rows(self.position, b",".join([*entries, *(self.red if dirty else ())]))
-            case SnapshotBegin():
-                self.held = list(self.db.execute("SELECT position, entry FROM ledger ORDER BY position"))
-                return SnapshotHeld(self.position, len(self.held))
-            case SnapshotChunk(number):
-                return Chunk(number, self.held[number][1])
-            case Restore(position, chunk, is_last):
-                self.db.execute("INSERT INTO ledger VALUES (?, ?)", (chunk.number + 1, chunk.data))
-                return self._opened() if not is_last or self.position == position else Refused("a chunk is missing")
-            case DigestOf():
-                return Digest(self.position, self._digest())
+            case _:
+                return Refused("a ledger does no more")
 
     def _apply(self, position: int, bundle: bytes) -> Answer:
         if position != self.position + 1:
             return Refused(f"bundle {position} after {self.position}: one would be skipped or repeated")
         self.db.execute("INSERT INTO ledger VALUES (?, ?)", (position, bundle))
-        return Applied(position, self._digest(), (b"1 row",))
+        return Applied(position, self._digest(), (Outcome(Verdict.DONE, b"1 row"),))
 
     def _opened(self) -> Opened:
         return Opened(self.position, self._digest(), self.committed)
@@ -140,27 +115,3 @@ def test_an_adapter_neither_skips_nor_repeats() -> None:
     assert isinstance(ledger.answer(Apply(1, (b"one",))), Applied)
     assert isinstance(ledger.answer(Apply(1, (b"one",))), Refused)
     assert isinstance(ledger.answer(Apply(3, (b"three",))), Refused)
-
-
-def test_a_dirty_query_sees_the_overlay_and_a_clean_one_does_not() -> None:
-    ledger = Ledger()
-    ledger.answer(Apply(1, (b"green",)))
-    ledger.answer(Overlay((b"red",)))
-    assert ledger.answer(Query(b"")) == Rows(1, b"green")
-    assert ledger.answer(Query(b"", dirty=True)) == Rows(1, b"green,red")
-
-
-def test_a_snapshot_travels_in_chunks_while_the_writer_goes_on() -> None:
-    source, target = Ledger(), Ledger()
-    for position in (1, 2, 3):
-        source.answer(Apply(position, (b"entry %d" % position,)))
-    held = source.answer(SnapshotBegin())
-    assert held == SnapshotHeld(3, 3)
-    before = source.answer(DigestOf())
-    source.answer(Apply(4, (b"meanwhile",)))
-
-    for number in range(3):
-        chunk = source.answer(SnapshotChunk(number))
-        assert isinstance(chunk, Chunk)
-        target.answer(Restore(3, chunk, is_last=number == 2))
-    assert target.answer(DigestOf()) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from greenline.replication.core import Engine
+from greenline.replication.messages import Manifest
 from greenline.replication.settings import Settings
 from greenline.replication.standing import Standing, standing
 from greenline.simulation.cluster import Cluster
@@ -65,7 +66,13 @@ def test_who_is_left_behind_is_named_by_the_others_and_knows_that_it_is_far() ->
         servers.settle()
     assert of(servers, "p").left_behind == ("r",)
 
-    servers.form("p q r").settle()
+    servers.form("p q r").hold("r", Manifest).settle()
     assert of(servers, "p").is_primary
-    assert of(servers, "r").is_far
-    assert not of(servers, "r").is_primary
+    far = of(servers, "r")
+    assert far.is_far
+    assert not far.is_primary
+    assert "being given a snapshot by p" in far.because
+
+    servers.release().settle()
+    assert of(servers, "r").is_primary
+    assert of(servers, "p").left_behind == ()

@@ -14,7 +14,6 @@ from greenline.simulation.agenda import Agenda
 from greenline.simulation.cluster import Cluster
 from greenline.simulation.disk import Disk, DiskError
 from greenline.simulation.faults import (
-    AnyFault,
     Crash,
     FailingDisk,
     FullDisk,
@@ -29,6 +28,7 @@ from greenline.simulation.faults import (
     flapping,
 )
 from greenline.simulation.network import Latency
+from greenline.simulation.schedule import AnyFault
 from greenline.simulation.subjects import NOTICEBOARD
 from greenline.simulation.world import World
 from tests.simulation.echo import echoes, told

@@ -52,6 +52,7 @@ def test_once_quiet_everybody_is_up() -> None:
     assert broken(halted + "* quiet") == [("run/2_everybody_is_up", "p", None)]
     assert broken(halted) == []
     assert broken(halted + "p.2 start\n* quiet") == []
+    assert broken(halted + "* gone p\n* quiet") == [], "it was stopped for good"
 
 
 def test_a_node_may_halt_for_its_disk_but_not_for_our_mistake() -> None:

@@ -46,6 +46,12 @@ def test_a_good_history_breaks_nothing() -> None:
     assert len(rules_in("provider")) == 4
 
 
+def test_1_who_was_stopped_for_good_is_not_missed() -> None:
+    alone = "r.1 start\nr.1 regular r.1 r\nr.1 crash\n"
+    assert ("1_one_configuration", "p") in broken(alone + GOOD)
+    assert broken(alone + "* gone r\n" + GOOD) == []
+
+
 @pytest.mark.parametrize(
     ("history", "found"),
     [

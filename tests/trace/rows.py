@@ -8,7 +8,8 @@
     ''')
 
 A line is who (process and life), what kind, and what the kind needs: a message and a service, or a configuration
-and its members. `conf=` and `digest=` may follow; a message's digest is its own name unless told otherwise.
+and its members. `conf=`, `digest=`, `at=` (members) and `after=` (position) may follow; a message's digest is its own
+name unless told otherwise.
 
 What a replication engine, its database and its clients say is written by `_FIELDS`, several members with commas:
 
@@ -17,8 +18,15 @@ What a replication engine, its database and its clients say is written by `_FIEL
     p.1 mark q#1 red ExchangeActions
     p.1 mark q#1 green 1 OR-1.1 RegPrim
     p.1 apply 1 0 s/1
+    p.1 roster 2 p,q,r join r done
+    r.1 replaced 2
+    r.1 restored 2
     * call s/1 p local append l1 5
     * return s/1 green 1 0 local l1 5
+    * call s?1 p session read l1 after=1
+    * return s?1 green 1 0 session l1 5 at=p
+
+An action is `done` unless told otherwise. `replaced`: a database was restored; `restored` is its engine's word.
 """
 
 from __future__ import annotations
@@ -45,25 +53,36 @@ _FIELDS = {
     "voter": "position members sub detail",
     "white": "position",
     "discard": "position detail",
-    "apply": "position sub message",
+    "roster": "position members detail",
+    "newcomer": "",
+    "restored": "position",
+    "replaced": "position",
+    "left": "",
+    "force": "position members detail",
+    "apply": "position sub message detail",
     "commit": "position",
     "opened": "position",
     "call": "message members service detail",
     "return": "message colour service detail",
     "return green": "message colour position sub service detail",
+    "return dirty": "message colour position sub service detail",
     "refused": "message detail",
-    "final": "members position sub",
+    "final": "members position sub detail",
+    "gone": "members",
 }
-"""What follows the kind, word by word; `detail` takes all the rest. Of green ones a place is told too."""
+"""What follows the kind, word by word; `detail` takes all the rest. Of green and dirty ones a place is told too."""
 
-_DATABASE = {"apply", "commit", "opened"}
-_CLIENTS = {"call", "return", "refused", "final"}
+_DATABASE = {"apply", "commit", "opened", "replaced"}
+_CLIENTS = {"call", "return", "refused", "final", "gone"}
 _STATES = {"NonPrim", "RegPrim", "TransPrim", "ExchangeStates", "ExchangeActions", "Construct", "No", "Un"}
 _DIGESTS = {
     "create": "message",
     "mark green": "position",
     "install": "position",
+    "roster": "members",
+    "restored": "position",
     "apply": "message",
+    "return green": "message",
     "final": "position",
 }
 """Which kinds have a digest, and what it says unless told otherwise."""
@@ -87,7 +106,7 @@ def history(text: str) -> list[Row]:
         elif kind in ("regular", "transitional"):
             confs[who], row.members = plain[0], " ".join(plain[1:])
         elif kind in _FIELDS:
-            _say(row, plain, named.get("digest"))
+            _say(row, plain, named)
         elif plain:
             row.detail = " ".join(plain)
             row.layer = "engine" if kind == "phase" and row.detail in _STATES else None
@@ -96,9 +115,10 @@ def history(text: str) -> list[Row]:
     return rows
 
 
-def _say(row: Row, words: list[str], digest: str | None) -> None:
+def _say(row: Row, words: list[str], named: dict[str, str]) -> None:
     """A row of an engine, of its database or of its clients."""
-    kind = f"{row.kind} green" if "green" in words[1:2] else row.kind
+    coloured = " ".join([row.kind, *words[1:2]])
+    kind = coloured if coloured in _FIELDS else row.kind
     row.layer = "database" if row.kind in _DATABASE else None if row.kind in _CLIENTS else "engine"
     fields = _FIELDS[kind].split()
     for place, (field, word) in enumerate(zip(fields, words, strict=False)):
@@ -109,7 +129,15 @@ def _say(row: Row, words: list[str], digest: str | None) -> None:
         else:
             setattr(row, field, word.replace(",", " "))
     if kind in _DIGESTS:
-        row.digest = digest or str(getattr(row, _DIGESTS[kind]))
+        row.digest = named.get("digest", str(getattr(row, _DIGESTS[kind])))
+    if "at" in named:
+        row.members = named["at"]
+    if "after" in named:
+        row.position = int(named["after"])
+    if kind == "apply" and row.detail is None:
+        row.detail = "done"
+    if kind == "replaced":
+        row.kind = "restored"
 
 
 def trace(*histories: str) -> pa.Table:

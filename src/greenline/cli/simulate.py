@@ -28,14 +28,14 @@ from greenline.cli.verdicts import (
 )
 from greenline.simulation.divergence import diverges
 from greenline.simulation.farm import BATCH, Batch, Farm, Judging, Report, batches
-from greenline.simulation.faults import KINDS
-from greenline.simulation.load import submission_of
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
 from greenline.simulation.scenarios.every import SCENARIOS
 from greenline.simulation.scenarios.stage import what_goes_wrong
+from greenline.simulation.schedule import COMINGS, KINDS
 from greenline.simulation.subjects import CORES, SUBJECTS, Subject
+from greenline.simulation.wishes import wish_of
 
 EXAMPLES = """\b
 Examples:
@@ -81,7 +81,7 @@ def simulate(
     A run is fully decided by its seed. After the faults the network heals, and the run goes on until it is quiet.
     """
     subject = _subject(core, over)
-    kinds = _kinds(only)
+    kinds = _kinds(only, subject)
     if kinds and profile is not None:
         raise Misuse(f"--only {only} and --profile {profile}: single kinds of fault, or a profile of them, not both")
     profile = profile or ("storm" if mutants and not kinds else "calm")
@@ -163,11 +163,13 @@ def _check(
         raise Misuse(f"--soak {soak:g}: say for how many seconds, more than none")
 
 
-def _kinds(only: str) -> tuple[str, ...]:
+def _kinds(only: str, subject: Subject) -> tuple[str, ...]:
     kinds = tuple(kind.strip() for kind in only.split(",") if kind.strip())
     for kind in kinds:
         if kind not in KINDS:
             raise Misuse(f"there is no fault {kind!r}; --only takes {', '.join(KINDS)}")
+        if kind in COMINGS and not subject.comes_and_goes:
+            raise Misuse(f"--only {kind}: in {subject.name} nobody comes and goes")
     return kinds
 
 
@@ -199,7 +201,7 @@ def _read_plan(path: Path) -> Plan:
     if subject.workload is not None:
         for request in plan.requests:
             try:
-                submission_of(request)
+                wish_of(request)
             except ValueError as error:
                 raise Misuse(f"{path}: {error}") from None
     return plan

@@ -69,7 +69,7 @@ def explain_first(results: list[Report], shrinking: bool, trace: Path | None) ->
 def _tell_short(report: Report, trace: Path | None) -> None:
     short = report.plan
     line()
-    line(f"made short: {len(short.schedule) + len(short.requests)} steps among {' '.join(short.names)}")
+    line(f"made short: {len(short.schedule) + len(short.requests)} steps among {' '.join(short.everybody)}")
     for step in steps(short):
         line(f"  {step}")
     line()
@@ -94,7 +94,7 @@ def tell_run(report: Report, until: int | None = None) -> None:
 
 def _head(report: Report) -> str:
     counts = report.counts
-    numbers = [f"seed {report.plan.seed}", f"{len(report.plan.names)} processes", f"{counts['steps']} steps"]
+    numbers = [f"seed {report.plan.seed}", f"{len(report.plan.everybody)} processes", f"{counts['steps']} steps"]
     numbers += [
         f"{counts.get(kind, 0)} {name}" for kind, name in (("faults: partition", "partitions"), ("crash", "crashes"))
     ]

@@ -1,8 +1,9 @@
 """SQLite in memory: a replica's database for the simulator, which can be killed and can lose power.
 
-Each action runs in a savepoint of its own, each bundle in one around it; the position and the digests are written in
-the same transaction. What was committed survives a kill. What was committed since the last image was taken may be gone
-after a power loss: the image is the disk, and `durable` is its position.
+Each bundle runs in a savepoint of its own; the position and the digests are written in the same transaction. What was
+committed survives a kill. What was committed since the last image was taken may be gone after a power loss: the image
+is the disk, and `durable` is its position. Chunks of another's snapshot are kept beside it, in the cache of that disk:
+a kill leaves them, a power loss takes them all. A snapshot that is held is memory only.
 """
 
 from __future__ import annotations
@@ -10,20 +11,26 @@ from __future__ import annotations
 import sqlite3
 import weakref
 from collections import deque
-from hashlib import blake2b
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from greenline.database.operations import CONTENTS, REFUSED, SCHEMA, Fails, carry_out
-from greenline.kernel.actions import unpack
+from greenline.database.procedures import PROCEDURES, Lacking, Procedure
+from greenline.database.snapshots import Snapshot
+from greenline.database.state import State
+from greenline.kernel.actions import Outcome, OutcomeOf, digest_of, unpack
 from greenline.kernel.codec import Garbled
 from greenline.kernel.database import (
     Answer,
     Applied,
     Apply,
     Ask,
+    Chunk,
     Commit,
     Committed,
+    Compare,
     Digest,
     DigestOf,
+    Lacks,
     Open,
     Opened,
     Overlay,
@@ -33,170 +40,230 @@ from greenline.kernel.database import (
     Rows,
     SnapshotBegin,
     SnapshotChunk,
+    SnapshotEnd,
+    SnapshotHeld,
+    Stage,
+    Staged,
 )
 
-DIGEST_BYTES = 16
-_POSITION = "CREATE TABLE position (position INTEGER NOT NULL, outcomes BLOB NOT NULL);"
+Bundle = tuple[bytes, ...]
 
 
 class MemorySqlite:
-    def __init__(self, image_every: int = 4) -> None:
-        """`image_every`: so many commits may be lost with the power, less one."""
+    def __init__(
+        self, image_every: int = 4, chunk_rows: int = 8, procedures: tuple[Procedure, ...] = PROCEDURES
+    ) -> None:
+        """`image_every`: so many commits may be lost with the power, less one. `chunk_rows`: the usual size of a chunk;
+        chunks are worth comparing only among those who agree on it."""
         self._image_every = image_every
+        self._chunk_rows = chunk_rows
         self._db = sqlite3.connect(":memory:", isolation_level=None)
         weakref.finalize(self, self._db.close)
-        self._db.executescript(_POSITION + SCHEMA)
-        self._db.execute("INSERT INTO position VALUES (0, ?)", (bytes(DIGEST_BYTES),))
+        self._state = State(self._db, procedures)
+        self._state.create()
         self._image = self._db.serialize()
         self._durable = 0
         self._commits = 0
         """Since the image was taken."""
-        self._open: deque[Applied] = deque()
-        self._bundles: deque[tuple[bytes, ...]] = deque()
-        """What was applied and not committed: the answers and the bundles."""
-        self._red: tuple[bytes, ...] = ()
+        self._open: deque[tuple[Apply, Applied]] = deque()
+        """What was applied and not committed."""
+        self._overlay: tuple[Bundle, ...] = ()
+        self._held: Snapshot | None = None
+        self._staged: dict[bytes, bytes] = {}
+        """Chunks of another's snapshot, by their digests."""
 
     def answer(self, request: Ask) -> Answer:
         match request:
             case Open():
                 return self._opened()
-            case Apply(position, bundle):
-                return self._apply(position, bundle)
+            case Apply():
+                return self._apply(request)
             case Commit(position):
                 return self._commit(position)
             case Overlay(bundles):
-                self._red = bundles
+                self._overlay = bundles
                 return self._opened()
-            case Query(body, dirty):
-                return self._query(body, dirty)
-            case SnapshotBegin() | SnapshotChunk() | Restore():
-                return Refused("this database gives and takes no snapshots")
+            case Query(asked, is_dirty):
+                return self._query(asked, is_dirty)
+            case SnapshotBegin():
+                return self._hold()
+            case SnapshotChunk(position, number):
+                return self._chunk(position, number)
+            case SnapshotEnd():
+                self._held = None
+                return self._opened()
+            case Compare(digests):
+                return self._compare(digests)
+            case Stage(data):
+                digest = digest_of(data)
+                self._staged[digest] = data
+                return Staged(digest)
+            case Restore():
+                return self._restore(request)
             case DigestOf():
-                return Digest(self.position, self._digest())
+                return Digest(self.position, self._state.digest())
 
     @property
     def position(self) -> int:
         """Of the last bundle that was applied, committed or not."""
-        return self._stands()[0]
+        return self._state.stands()[0]
 
     @property
     def committed(self) -> int:
         return self.position - len(self._open)
 
+    @property
+    def pages(self) -> int:
+        """How large it is; what was freed is used again."""
+        (pages,) = self._db.execute("PRAGMA page_count").fetchone()
+        return int(pages)
+
     # How it dies.
 
     def kill(self) -> None:
-        """The process is gone: what was committed is kept."""
+        """The process is gone: what was committed is kept, and what was staged."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        self._forget_what_is_open()
+        self._forget()
 
     def lose_power(self) -> None:
         """The machine is gone: back to what the disk has."""
         self.kill()
+        self._staged.clear()
         self._db.deserialize(self._image)
         self._commits = 0
 
-    def _forget_what_is_open(self) -> None:
+    def _forget(self) -> None:
+        """All that is in memory only."""
         self._open.clear()
-        self._bundles.clear()
-        self._red = ()
+        self._overlay = ()
+        self._held = None
 
-    # What it is asked.
+    # Bundles.
 
     def _opened(self) -> Opened:
-        position, outcomes = self._stands()
-        return Opened(position, outcomes, self._durable)
+        position, outcomes = self._state.stands()
+        return Opened(position, outcomes, self._durable, self._state.basis())
 
-    def _apply(self, position: int, bundle: tuple[bytes, ...]) -> Answer:
-        stands, outcomes = self._stands()
+    def _apply(self, request: Apply) -> Answer:
+        position, stands = request.position, self.position
         if position != stands + 1:
             return Refused(f"bundle {position} after {stands}: one would be skipped or repeated")
         if not self._db.in_transaction:
             self._db.execute("BEGIN")
         self._db.execute(f"SAVEPOINT bundle_{position}")
         try:
-            replies = tuple(self._act(action.body) for chunk in bundle for action in unpack(chunk))
-        except Garbled as error:
+            for system in request.system:
+                self._state.order(system, position)
+            replies = self._decide(position, request.bundle)
+        except (Garbled, Lacking) as error:
             self._roll_back_to(position)
             return Refused(str(error))
-        chained = _chained(outcomes, position, replies)
-        self._db.execute("UPDATE position SET position = ?, outcomes = ?", (position, chained))
-        applied = Applied(position, chained, replies)
-        self._open.append(applied)
-        self._bundles.append(bundle)
+        applied = Applied(position, self._state.move_on(position, replies), replies)
+        self._open.append((request, applied))
         return applied
 
-    def _act(self, body: bytes) -> bytes:
-        """One action, alone: if it fails, nothing of it is left, and the others do not notice."""
-        self._db.execute("SAVEPOINT action")
-        try:
-            outcome = carry_out(self._db, body)
-        except (Fails, sqlite3.IntegrityError) as error:
-            self._db.execute("ROLLBACK TO action")
-            outcome = str(error) if isinstance(error, Fails) else REFUSED
-        self._db.execute("RELEASE action")
-        return outcome.encode()
+    def _decide(self, position: int, bundle: Bundle) -> tuple[Outcome, ...]:
+        actions = [action for chunk in bundle for action in unpack(chunk)]
+        return tuple([self._state.decide(action, position, sub) for sub, action in enumerate(actions)])
 
     def _commit(self, position: int) -> Answer:
         """A transaction cannot be split: what is beyond is undone, and done again in the next one."""
-        if not self.committed <= position <= self.position:
-            return Refused(f"commit {position}: {self.committed} is committed, and {self.position} applied")
-        if position == self.committed:
+        committed = self.committed
+        if not committed <= position <= self.position:
+            return Refused(f"commit {position}: {committed} is committed, and {self.position} applied")
+        if position == committed:
             return Committed(position, self._durable)
-        beyond = list(zip(self._open, self._bundles, strict=True))[position - self.committed :]
+        beyond = [self._open[n] for n in range(position - committed, len(self._open))]
         if beyond:
             self._roll_back_to(position + 1)
         self._db.execute("COMMIT")
-        self._take_image_now_and_then()
         self._open.clear()
-        self._bundles.clear()
-        for before, bundle in beyond:
-            again = self._apply(before.position, bundle)
-            assert again == before, f"bundle {before.position} came to {before} and then to {again}"
-        return Committed(position, self._durable)
-
-    def _take_image_now_and_then(self) -> None:
         self._commits += 1
         if self._commits >= self._image_every:
-            self._image = self._db.serialize()
-            self._durable = self.position
-            self._commits = 0
+            self._take_image()
+        self._apply_again(beyond)
+        return Committed(position, self._durable)
 
-    def _query(self, body: bytes, dirty: bool) -> Answer:
-        """Whatever it changes is undone."""
-        self._db.execute("SAVEPOINT query")
-        try:
-            for chunk in self._red if dirty else ():
-                for action in unpack(chunk):
-                    self._act(action.body)
-            return Rows(self.position, self._act(body))
-        except Garbled as error:
-            return Refused(str(error))
-        finally:
-            self._db.execute("ROLLBACK TO query")
-            self._db.execute("RELEASE query")
+    def _apply_again(self, undone: list[tuple[Apply, Applied]]) -> None:
+        for request, before in undone:
+            again = self._apply(request)
+            assert again == before, f"bundle {before.position} came to {before} and then to {again}"
+
+    def _take_image(self) -> None:
+        self._image = self._db.serialize()
+        self._durable = self.position
+        self._commits = 0
 
     def _roll_back_to(self, position: int) -> None:
         """Undo this bundle, and those after it."""
         self._db.execute(f"ROLLBACK TO bundle_{position}")
         self._db.execute(f"RELEASE bundle_{position}")
 
-    def _stands(self) -> tuple[int, bytes]:
-        position, outcomes = self._db.execute("SELECT position, outcomes FROM position").fetchone()
-        return position, outcomes
+    # Queries.
 
-    def _digest(self) -> bytes:
-        """Of all that can be asked for, and of all outcomes."""
-        digest = blake2b(self._stands()[1], digest_size=DIGEST_BYTES)
-        for query in CONTENTS:
-            digest.update(repr(self._db.execute(query).fetchall()).encode())
-        return digest.digest()
+    def _query(self, asked: bytes | OutcomeOf, is_dirty: bool) -> Answer:
+        """Whatever it changes is undone."""
+        position = self.position
+        self._db.execute("SAVEPOINT query")
+        try:
+            for ahead, bundle in enumerate(self._overlay if is_dirty else (), 1):
+                self._decide(position + ahead, bundle)
+            if isinstance(asked, OutcomeOf):
+                return Rows(position, b"", self._state.outcome_of(asked))
+            return Rows(position, self._state.ask(asked))
+        except (Garbled, Lacking) as error:
+            return Refused(str(error))
+        finally:
+            self._db.execute("ROLLBACK TO query")
+            self._db.execute("RELEASE query")
 
+    # Snapshots.
 
-def _chained(before: bytes, position: int, replies: tuple[bytes, ...]) -> bytes:
-    digest = blake2b(before, digest_size=DIGEST_BYTES)
-    digest.update(b"%d" % position)
-    for reply in replies:
-        digest.update(b" %d " % len(reply) + reply)
-    return digest.digest()
+    @contextmanager
+    def _only_what_is_committed(self) -> Iterator[None]:
+        """What is open is undone, and done again."""
+        undone = list(self._open)
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        self._open.clear()
+        yield
+        self._apply_again(undone)
+
+    def _snapshot(self) -> Snapshot:
+        with self._only_what_is_committed():
+            return self._state.snapshot(self._chunk_rows)
+
+    def _hold(self) -> Answer:
+        self._held = self._snapshot()
+        return SnapshotHeld(self._held.position, tuple(self._held.chunks))
+
+    def _chunk(self, position: int, number: int) -> Answer:
+        if self._held is None or self._held.position != position:
+            return Refused(f"no snapshot of position {position} is held")
+        if not 0 <= number < len(self._held.chunks):
+            return Refused(f"the snapshot of position {position} has no chunk {number}")
+        return Chunk(position, number, list(self._held.chunks.values())[number])
+
+    def _compare(self, digests: tuple[bytes, ...]) -> Answer:
+        here = self._staged.keys() | self._snapshot().chunks.keys()
+        return Lacks(tuple(number for number, digest in enumerate(digests) if digest not in here))
+
+    def _restore(self, request: Restore) -> Answer:
+        here = {**self._snapshot().chunks, **self._staged}
+        if lacking := [number for number, digest in enumerate(request.digests) if digest not in here]:
+            return Refused(f"chunks {' '.join(map(str, lacking))} of {len(request.digests)} are lacking")
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN")
+        self._db.execute("SAVEPOINT restoring")
+        try:
+            self._state.become(request.position, {digest: here[digest] for digest in request.digests}, request.basis)
+        except Garbled as error:
+            self._db.execute("ROLLBACK TO restoring")
+            self._db.execute("RELEASE restoring")
+            return Refused(str(error))
+        self._db.execute("COMMIT")
+        self._forget()
+        self._staged.clear()
+        self._take_image()
+        return self._opened()

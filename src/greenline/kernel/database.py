@@ -15,6 +15,8 @@ from typing import Protocol
 
 import msgspec
 
+from greenline.kernel.actions import Outcome, OutcomeOf
+
 DATABASE = "database"
 """The name of this port in a `Call`."""
 
@@ -29,16 +31,39 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
     """The chained digest of all outcomes up to `position`."""
     durable: int
     """The position that survives also a power loss; up to `position` a kill -9 is survived."""
+    basis: bytes = b""
+    """What came with the snapshot that it was last restored from."""
+
+
+class Expire(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Sessions that were not used since this position are over, and so is every unknown one that was named before."""
+
+    before: int
+
+
+class Activate(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """From here on, who calls this procedure calls this version of it."""
+
+    name: str
+    version: int
+    digest: bytes
+
+
+System = Expire | Activate
+"""What the engine orders for the database by itself."""
 
 
 class Apply(msgspec.Struct, frozen=True, gc=False):
     """Apply the bundle at this green position, the next one, in the open transaction. It need not be in the log yet.
 
-    A bundle is one or more chunks, each packed by `kernel.actions`: a large one is not copied together for us.
+    A bundle is one or more chunks, each packed by `kernel.actions`: a large one is not copied together for us. It may
+    have none: then only the position moves on.
     """
 
     position: int
     bundle: tuple[bytes, ...]
+    system: tuple[System, ...] = ()
+    """Before the actions."""
 
 
 class Applied(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +71,7 @@ class Applied(msgspec.Struct, frozen=True, gc=False):
 
     position: int
     outcomes: bytes
-    replies: tuple[bytes, ...]
+    replies: tuple[Outcome, ...]
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
@@ -61,45 +86,88 @@ class Committed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Overlay(msgspec.Struct, frozen=True, gc=False):
-    """The red bundles, in order, that dirty queries are to see on top of the green state. Answered with `Opened`."""
+    """The bundles, in order, that dirty queries are to see on top of the green state. Answered with `Opened`.
 
-    bundles: tuple[bytes, ...]
+    Each is a tuple of chunks. Requests in them that are decided already, or stand there twice, count once.
+    """
+
+    bundles: tuple[tuple[bytes, ...], ...]
 
 
 class Query(msgspec.Struct, frozen=True, gc=False):
-    request: bytes
-    dirty: bool = False
+    """It sees all that was applied when it is asked; a dirty one also the overlay. Whatever it changes is undone."""
+
+    request: bytes | OutcomeOf
+    is_dirty: bool = False
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a `Query`, and the position that it shows; `outcome` if that was asked for."""
+
     position: int
     rows: bytes
+    outcome: Outcome | None = None
 
 
 class SnapshotBegin(msgspec.Struct, frozen=True, gc=False):
-    """Hold the green state as it is now, to be read in chunks; it holds neither the writer nor the log."""
+    """Hold the committed state as it is now, to be read in chunks; it holds neither the writer nor the log.
+
+    One is held at a time: the one before is let go. Answered with `SnapshotHeld`.
+    """
 
 
 class SnapshotHeld(msgspec.Struct, frozen=True, gc=False):
+    """Of this position, in chunks that come to these digests: equal parts of equal states are equal chunks."""
+
     position: int
-    chunks: int
+    digests: tuple[bytes, ...]
 
 
 class SnapshotChunk(msgspec.Struct, frozen=True, gc=False):
+    """Read this chunk of the snapshot of that position, which is held; answered with `Chunk`."""
+
+    position: int
     number: int
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
+    position: int
     number: int
     data: bytes
 
 
+class SnapshotEnd(msgspec.Struct, frozen=True, gc=False):
+    """Let the snapshot go. Answered with `Opened`."""
+
+
+class Compare(msgspec.Struct, frozen=True, gc=False):
+    """Which of these chunks do you lack, that is neither staged nor part of your committed state? Answered: `Lacks`."""
+
+    digests: tuple[bytes, ...]
+
+
+class Lacks(msgspec.Struct, frozen=True, gc=False):
+    numbers: tuple[int, ...]
+    """Places in what was asked."""
+
+
+class Stage(msgspec.Struct, frozen=True, gc=False):
+    """A chunk of another's snapshot: keep it aside, across crashes. Answered with `Staged`."""
+
+    data: bytes
+
+
+class Staged(msgspec.Struct, frozen=True, gc=False):
+    digest: bytes
+
+
 class Restore(msgspec.Struct, frozen=True, gc=False):
-    """One chunk of another's snapshot; the last one replaces our state by it, in one step. Answered with `Opened`."""
+    """Become, in one step, what these chunks say; they are staged, or part of your state. Durable when answered, with
+    `Opened`, which has `basis` from then on. What was open, applied or staged before is gone."""
 
     position: int
-    chunk: Chunk
-    is_last: bool
+    digests: tuple[bytes, ...]
+    basis: bytes
 
 
 class DigestOf(msgspec.Struct, frozen=True, gc=False):
@@ -117,8 +185,21 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Ask = Open | Apply | Commit | Overlay | Query | SnapshotBegin | SnapshotChunk | Restore | DigestOf
-Answer = Opened | Applied | Committed | Rows | SnapshotHeld | Chunk | Digest | Refused
+Ask = (
+    Open
+    | Apply
+    | Commit
+    | Overlay
+    | Query
+    | SnapshotBegin
+    | SnapshotChunk
+    | SnapshotEnd
+    | Compare
+    | Stage
+    | Restore
+    | DigestOf
+)
+Answer = Opened | Applied | Committed | Rows | SnapshotHeld | Chunk | Lacks | Staged | Digest | Refused
 
 
 class Database(Protocol):

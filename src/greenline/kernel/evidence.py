@@ -26,16 +26,20 @@ STUCK = "stuck"
 OPENED = "opened"
 APPLY = "apply"
 COMMIT = "commit"
-"""What a replica's database did, in the replica's own order."""
+RESTORED = "restored"
+"""What a replica's database did, in the replica's own order. Restored: it has become what a snapshot says; the engine
+has the same word for itself, so rules go by the layer, which a core cannot choose."""
 CALL = "call"
 RETURN = "return"
 REFUSED = "refused"
 FINAL = "final"
 """What the load generator asked for and was told, by one clock; and what each database comes to in the end."""
+GONE = "gone"
+"""A process was stopped for good: it has left, or its removal was answered."""
 EVIDENCE = frozenset(
     {
         *(START, GENERATE, SEND, DELIVER, REGULAR, TRANSITIONAL, CRASH, HALT, QUIET, STUCK),
-        *(OPENED, APPLY, COMMIT, CALL, RETURN, REFUSED, FINAL),
+        *(OPENED, APPLY, COMMIT, CALL, RETURN, REFUSED, FINAL, GONE),
     }
 )
 """Kinds that rules rest on. A core cannot write them."""

@@ -106,9 +106,11 @@ class Scribe:
         position: int | None = None,
         sub: int | None = None,
         digest: str | None = None,
+        detail: str | None = None,
     ) -> Row | None:
         """What a port outside did for this node: evidence, in the node's own order."""
-        return self._row(now, kind, port, self.conf, message=message, position=position, sub=sub, digest=digest)
+        columns = (message, None, None, position, sub, None, digest, detail)
+        return self._row(now, kind, port, self.conf, *columns)
 
     def _row(
         self,
@@ -116,7 +118,6 @@ class Scribe:
         kind: str,
         layer: str | None,
         conf: str | None,
-        *,
         message: str | None = None,
         service: str | None = None,
         colour: str | None = None,

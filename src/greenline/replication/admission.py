@@ -1,48 +1,86 @@
-"""Admission: with whom a meeting may be held at all (GAP 31 and 34).
+"""Admission: with whom a meeting may be held at all (GAP 27, 28, 31, 32 and 34).
 
-A server of another cluster is a stranger. A server that claims less than it once promised came back from an old disk: a
-backup, an image. It has forgotten what others rely on. Two orders that differ must never be repaired in silence.
-Whoever is refused stops; of two orders that differ at equally many, both do.
+A server of another cluster is a stranger, and so is one that the most updated of us does not know: whoever is a replica
+has its own Join in its order, so that the longest order names everybody. A server that claims less than it once
+promised came back from an old disk: a backup, an image. It has forgotten what others rely on. Two orders that differ
+must never be repaired in silence. Whoever is refused stops; of two orders that differ at equally many, both do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from greenline.kernel.identities import ProcId
 from greenline.replication.messages import State
 from greenline.replication.recovery import ANEW
-from greenline.replication.settings import Settings
+from greenline.replication.roster import Roster
 
 States = Mapping[ProcId, State]
+Reasons = dict[ProcId, str]
 
 
-def refused(states: States, settings: Settings) -> dict[ProcId, str]:
+def refused(states: States) -> Reasons:
     """Who must not take part in this meeting, and why; everybody comes to the same."""
-    return strangers(states, settings) or broken_promises(states) or diverged(states)
+    return strangers(states) or overruled(states) or unknown(states) or broken_promises(states) or diverged(states)
 
 
-def must_stop(me: ProcId, states: States, settings: Settings) -> bool:
+def must_stop(me: ProcId, states: States) -> bool:
     """Is it for sure we who are wrong? Among strangers only the fewer are; where there is doubt, all wait."""
     alike = sum(state.cluster == states[me].cluster for state in states.values())
-    return me not in strangers(states, settings) or me not in settings.servers or 2 * alike < len(states)
+    return me not in strangers(states) or 2 * alike < len(states)
 
 
-def strangers(states: States, settings: Settings) -> dict[ProcId, str]:
-    """Who was started with other servers, weights or salt than most, or is no server of this cluster."""
+def strangers(states: States) -> Reasons:
+    """Who was started with other servers, weights or salt than most."""
     why = "it was started with other servers, weights or salt than the others; give all of them the same configuration"
-    found = dict.fromkeys(_fewer({name: state.cluster for name, state in states.items()}), why)
-    for name in states:
-        if name not in settings.servers:
-            found[name] = f"{name} is no server of this cluster, whose servers are {' '.join(settings.servers)}"
-    return found
+    return dict.fromkeys(_fewer({name: state.cluster for name, state in states.items()}), why)
 
 
-def broken_promises(states: States) -> dict[ProcId, str]:
+def _replicas(states: States) -> States:
+    return {name: state for name, state in states.items() if not state.is_new}
+
+
+def overruled(states: States) -> Reasons:
+    """Whom an operator has declared dead, or did not count among the survivors (GAP 28)."""
+    replicas = _replicas(states)
+    epoch = max((state.prim.epoch for state in replicas.values()), default=0)
+    survivors = {name: state.prim.survivors for name, state in replicas.items() if state.prim.epoch == epoch}
+    if differ := _fewer(survivors):
+        why = (
+            "primary components were forced at two places, with other survivors; compare the databases before you go on"
+        )
+        return dict.fromkeys(differ, why)
+    remain = next(iter(survivors.values()), ())
+    why = f"a primary component was forced without it, so that what it knows counts no more; {ANEW}"
+    return {name: why for name, state in replicas.items() if state.prim.epoch < epoch and name not in remain}
+
+
+def unknown(states: States) -> Reasons:
+    """Who is not, or not any more, who it says it is."""
+    replicas = _replicas(states)
+    if not replicas:
+        return {}
+    longest = max(replicas.values(), key=lambda state: (state.prim.epoch, state.green))
+    found = {name: _unknown(state, longest.roster) for name, state in states.items()}
+    return {name: why for name, why in found.items() if why is not None}
+
+
+def _unknown(state: State, roster: Roster) -> str | None:
+    name, seat, gone = state.server, roster.seat_of(state.server), roster.gone_of(state.server)
+    if seat is not None and seat.birth != state.birth:
+        return f"{name} is the name of another server of this cluster; {ANEW}"
+    if state.is_new and gone is not None:
+        return f"{name} was the name of a server that left at position {gone.position}; {ANEW}"
+    if not state.is_new and seat is None and gone is None:
+        return f"{name} is no server of this cluster, whose servers are {' '.join(roster.servers)}"
+    return None
+
+
+def broken_promises(states: States) -> Reasons:
     """Who claims less than others have seen of it, and what."""
-    found: dict[ProcId, str] = {}
-    for name, claim in states.items():
+    found: Reasons = {}
+    for name, claim in _replicas(states).items():
         own_index = dict(claim.red_cut).get(name, 0)
         attempt = claim.prim.prim_index, claim.attempt_index
         for other, seen in sorted(states.items()):
@@ -61,9 +99,9 @@ def broken_promises(states: States) -> dict[ProcId, str]:
     return found
 
 
-def diverged(states: States) -> dict[ProcId, str]:
+def diverged(states: States) -> Reasons:
     """Whose order differs from that of most who stand at the same position."""
-    found: dict[ProcId, str] = {}
+    found: Reasons = {}
     for position in sorted({state.green for state in states.values()}):
         orders = {name: state.digest for name, state in states.items() if state.green == position}
         why = f"its order up to position {position} differs from the others'; compare the databases before you go on"
@@ -71,10 +109,10 @@ def diverged(states: States) -> dict[ProcId, str]:
     return found
 
 
-def _fewer(values: Mapping[ProcId, bytes]) -> set[ProcId]:
+def _fewer(values: Mapping[ProcId, Hashable]) -> set[ProcId]:
     """Who does not have the value that more than half have; nobody, if all have the same."""
     counts = Counter(values.values())
-    (most, times), *others = counts.most_common()
-    if not others:
+    if len(counts) <= 1:
         return set()
+    (most, times), *_ = counts.most_common()
     return {name for name, value in values.items() if value != most or 2 * times <= len(values)}

@@ -10,20 +10,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from greenline.kernel.effects import Effect, Trace
+from greenline.kernel.effects import Effect, Trace, Upcall
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service
 from greenline.replication.exchange import Exchange, in_chunks
+from greenline.replication.joining import Transfer, begin
 from greenline.replication.messages import Bundle, Fetch, Meeting, Near, Segment
 from greenline.replication.plan import Plan, raise_to
-from greenline.replication.port import BundleId
+from greenline.replication.port import BundleId, Left
 from greenline.replication.replica import Replica, mark_red, take_greens
+from greenline.replication.requests import left_at
+from greenline.replication.roster import Gone
 from greenline.replication.server import Server
+
+LEFT_BEHIND = "left behind: its part of the order is discarded, it needs a snapshot"
 
 
 @dataclass(slots=True)
 class CatchingUp:
-    meeting: Meeting
+    exchange: Exchange
+    """That we were left out of."""
     source: ProcId
     goal: int
     """How far the source's order went when we last heard."""
@@ -33,23 +39,48 @@ class CatchingUp:
     """Pieces of our own that have not come back."""
     is_heard: bool = False
     """The source has answered, so the exchange that we were left out of is over: we may disturb."""
+    has_offered: bool = False
+    """We were removed, and have offered what the others lacked."""
     is_left_behind: bool = False
     """What we need is discarded: only a snapshot helps."""
 
+    @property
+    def meeting(self) -> Meeting:
+        return self.exchange.place.meeting
 
-def catch_up(server: Server, exchange: Exchange, out: list[Effect]) -> CatchingUp:
-    """We were left out of this exchange: begin to come near."""
-    plan = exchange.plan
+
+def catch_up(server: Server, exchange: Exchange, out: list[Effect]) -> CatchingUp | Transfer | None:
+    """We were left out of this exchange: begin to come near. Nothing can be done while all are newcomers."""
+    plan, replica = exchange.plan, server.replica
     assert plan is not None
+    if not plan.members:
+        return None
+    source = _source(replica, exchange, plan)
     known: dict[ProcId, int] = {}
     for name in plan.members:
         raise_to(known, exchange.states[name].red_cut)
-    source = _source(server.replica, exchange, plan)
-    goal = exchange.states[source].green
-    is_left_behind = server.replica.green < exchange.states[source].low
-    catching_up = CatchingUp(exchange.place.meeting, source, goal, known, is_left_behind=is_left_behind)
+    catching_up = CatchingUp(exchange, source, exchange.states[source].green, known)
+    if replica.is_new or replica.green < exchange.states[source].low:
+        gone = _removal(replica, exchange, plan)
+        if gone is None:
+            if not replica.is_new:
+                out.append(Trace("far", LEFT_BEHIND, members=(replica.me,)))
+            return begin(replica, server.outbox, exchange)
+        replica.removed_at = gone.position
+        if gone.is_void:
+            known.update(replica.red_cut)
     go_on(server, catching_up, out)
     return catching_up
+
+
+def _removal(replica: Replica, exchange: Exchange, plan: Plan) -> Gone | None:
+    """Does the most updated of them know that we have left, and can nobody need what we know?"""
+    states = [exchange.states[name] for name in (*plan.members, replica.me)]
+    longest = max(states, key=lambda state: state.green)
+    newest = max(states, key=lambda state: state.prim.rank)
+    attempts = [state.vulnerable.set for state in states if state.vulnerable.is_valid]
+    is_needed = any(replica.me in servers for servers in (newest.prim.servers, *attempts))
+    return None if is_needed else longest.roster.gone_of(replica.me)
 
 
 def _source(replica: Replica, exchange: Exchange, plan: Plan) -> ProcId:
@@ -73,9 +104,8 @@ def _surplus(replica: Replica, known: dict[ProcId, int]) -> list[Bundle]:
 def go_on(server: Server, catching_up: CatchingUp, out: list[Effect]) -> None:
     """The next step: pieces of the order, pieces of ours, or the word that we are near."""
     replica, meeting = server.replica, catching_up.meeting
-    if catching_up.is_left_behind:
-        detail = "left behind: its part of the order is discarded, it needs a snapshot"
-        out.append(Trace("far", detail, members=(replica.me,)))
+    if replica.removed_at is not None:
+        hand_over(server, catching_up, out)
         return
     if catching_up.goal - replica.green > replica.settings.far // 2 or not catching_up.is_heard:
         server.outbox.say(Fetch(meeting, replica.me, catching_up.source, replica.green), Service.AGREED)
@@ -85,6 +115,25 @@ def go_on(server: Server, catching_up: CatchingUp, out: list[Effect]) -> None:
         offer(server, catching_up, surplus)
     else:
         out.append(Trace("near", members=(replica.me,)))
+        server.outbox.say(Near(meeting, replica.me), Service.AGREED)
+
+
+def hand_over(server: Server, catching_up: CatchingUp, out: list[Effect]) -> None:
+    """We were removed, and need nothing any more. What we have accepted is not lost with us: others take it.
+
+    They have it when their next States say so, which are durable. Then we may go.
+    """
+    replica, meeting = server.replica, catching_up.meeting
+    surplus = _surplus(replica, catching_up.known)
+    if not surplus and not catching_up.has_offered:
+        out.append(Trace("left", position=replica.removed_at))
+        out.append(Upcall(Left(left_at(replica))))
+    elif not catching_up.is_heard:
+        server.outbox.say(Fetch(meeting, replica.me, catching_up.source, replica.green), Service.AGREED)
+    elif surplus:
+        catching_up.has_offered = True
+        offer(server, catching_up, surplus)
+    else:
         server.outbox.say(Near(meeting, replica.me), Service.AGREED)
 
 
@@ -115,6 +164,9 @@ def on_segment(server: Server, catching_up: CatchingUp | None, segment: Segment,
         catching_up.is_heard = True
         catching_up.goal = max(catching_up.goal, segment.durable_green)
         catching_up.is_left_behind = segment.greens is None and replica.green < segment.durable_green
+        if catching_up.is_left_behind and replica.removed_at is None:
+            out.append(Trace("far", LEFT_BEHIND, members=(replica.me,)))
+            return
     elif catching_up.under_way > 1:
         catching_up.under_way -= 1
         return

@@ -11,15 +11,21 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Ignored, Trace
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service, TransitionalConf
-from greenline.replication.exchange_actions import vulnerability
 from greenline.replication.knowledge import distinguished
-from greenline.replication.messages import CPC, Near, Prim, Retrans, Segment, State, Yellow
+from greenline.replication.messages import CPC, Prim, Yellow
 from greenline.replication.moves import ToConstruct, ToNo, ToRegPrim
-from greenline.replication.port import BundleId
-from greenline.replication.replica import Replica, force, mark_green, raise_line, write_knowledge
+from greenline.replication.replica import (
+    Replica,
+    force,
+    mark_green,
+    raise_line,
+    red_order,
+    vulnerability,
+    write_knowledge,
+)
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
-from greenline.replication.told import Told
+from greenline.replication.told import Meant, Told
 
 
 class Agreeing(Protocol):
@@ -51,7 +57,7 @@ class Construct:
                 if count(self, cpc):
                     install(self.server.replica, self.component, "Construct", out)
                     return ToRegPrim(self.component)
-            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
+            case _ if isinstance(told, Meant) and told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
             case TransitionalConf():
                 return ToNo(self.component, self.queue, self.cpcs)
@@ -89,11 +95,13 @@ def install(replica: Replica, component: Component, state: str, out: list[Effect
         for bundle in replica.yellow.ids:
             mark_green(replica, bundle, "OR-1.2", state, out)
     replica.yellow = Yellow()
-    weights = tuple(map(replica.settings.voting.of, component.members))
-    replica.prim = Prim(replica.prim.prim_index + 1, replica.attempt_index, component.members, weights)
+    index = replica.prim.prim_index + 1
+    replica.prim = msgspec.structs.replace(replica.prim, prim_index=index, attempt_index=replica.attempt_index)
     replica.attempt_index = 0
     for bundle in sorted(replica.reds(), key=lambda each: red_order(replica, each)):
         mark_green(replica, bundle, "OR-2", state, out)
+    weights = replica.weights_of(component.members)  # as they are now: the next quorum counts them
+    replica.prim = msgspec.structs.replace(replica.prim, servers=component.members, weights=weights)
     write_knowledge(replica, out)
     prim = replica.prim
     out.append(
@@ -106,11 +114,6 @@ def install(replica: Replica, component: Component, state: str, out: list[Effect
         )
     )
     out.extend(voters(prim))
-
-
-def red_order(replica: Replica, bundle: BundleId) -> tuple[int, BundleId]:
-    """By Lamport time, so that what was made after a bundle was seen is ordered after it (GAP 11)."""
-    return replica.bodies[bundle].lamport, bundle
 
 
 def voters(prim: Prim) -> list[Trace]:

@@ -20,6 +20,7 @@ from enum import StrEnum
 
 from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Halt, Ignored, SetTimer, Trace
+from greenline.kernel.effects import Upcall as TellUp
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Start, TimerFired, Upcall
 from greenline.kernel.ports import (
     Busy,
@@ -42,13 +43,23 @@ from greenline.replication import (
     transprim,
     un,
 )
-from greenline.replication.applying import apply_greens, on_answer, open_database
-from greenline.replication.beside import on_fetch, on_line, serve_fetches
+from greenline.replication.answers import on_answer
+from greenline.replication.applying import apply_greens, has_reached_basis, open_database
+from greenline.replication.beside import (
+    announce_procedures,
+    close_if_left,
+    on_fetch,
+    on_line,
+    say_what_is_seen,
+    serve_fetches,
+    serve_newcomers,
+)
 from greenline.replication.construct import Construct, voters
 from greenline.replication.discarding import begin_anew_if_void, discard
 from greenline.replication.exchange_actions import ExchangeActions
 from greenline.replication.exchange_states import ExchangeStates
-from greenline.replication.messages import Base, Fetch, Line, decode
+from greenline.replication.giving import on_pick, on_want
+from greenline.replication.messages import Fetch, Line, Meeting, Pick, Want, decode
 from greenline.replication.moves import (
     Move,
     ToConstruct,
@@ -63,11 +74,20 @@ from greenline.replication.moves import (
 from greenline.replication.no import No
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
-from greenline.replication.port import Submit
-from greenline.replication.recovery import LogRefused, recover
+from greenline.replication.port import Ask, Force, Reconfigure, Submit, Where
+from greenline.replication.port import Refused as NotTaken
+from greenline.replication.queries import ask_database, make_barrier, on_ask
+from greenline.replication.recovery import LogRefused, base_of, recover
 from greenline.replication.regprim import RegPrim
-from greenline.replication.replica import NO_ORDER, Replica, append, force, on_durable
-from greenline.replication.requests import Generates, make_bundles, reply_to_quorum, submit
+from greenline.replication.replica import Replica, append, force, on_durable
+from greenline.replication.requests import (
+    Generates,
+    Requests,
+    make_bundles,
+    reconfigure,
+    reply_to_quorum,
+    submit,
+)
 from greenline.replication.server import Server
 from greenline.replication.settings import Settings
 from greenline.replication.told import Told
@@ -111,8 +131,10 @@ class Doubted:
 
 
 class Engine:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, birth: bytes = b"") -> None:
+        """`birth` tells a newcomer from any other of its name: drawn anew for each life, kept from the first."""
         self.settings = settings
+        self.birth = birth
         self.phase: Boot | Phase = Boot()
         self.is_line_due = False
         self.disk: Unwatched | Watched | Doubted = Unwatched()
@@ -135,17 +157,20 @@ class Engine:
     def _boot(self, start: Start, out: list[Effect]) -> None:
         """Recover what the log has, and ask the database where it stands (A.13)."""
         try:
-            replica = recover(start.me, self.settings, start.records)
+            replica = recover(start.me, self.settings, start.records, self.birth)
         except LogRefused as error:
             out.append(Halt(str(error)))
             return
         if not start.records:
-            append(replica, Base(self.settings.cluster, start.me, 0, NO_ORDER, (), (), 0), out)
+            append(replica, base_of(replica), out)
             out.extend(voters(replica.prim))
+        if replica.is_new:
+            out.append(Trace("newcomer"))
         digest = replica.digest.hex()
         prim = f"{replica.prim.prim_index}.{replica.prim.attempt_index}"
         out.append(Trace("recover", prim, position=replica.green, sub=replica.index, digest=digest))
-        server = Server(replica, Outbox(start.me, start.incarnation))
+        nowhere = Where(start.me, False, replica.prim.prim_index, (start.me,))
+        server = Server(replica, Outbox(start.me, start.incarnation), Requests(nowhere))
         open_database(server.applying, replica.green, out)
         self.phase, _ = nonprim.enter(server, ToNonPrim(None, is_transitional=True), out)
 
@@ -168,10 +193,16 @@ class Engine:
                 )
             case Downcall(Submit() as call):
                 submit(server.replica, server.requests, call, out)
+            case Downcall(Ask() as question):
+                on_ask(server.replica, server.queries, question, isinstance(phase, RegPrim), out)
+            case Downcall(Reconfigure() as call):
+                reconfigure(server.replica, server.requests, call, out)
+            case Downcall(Force() as call):
+                self._force(phase, call, out)
             case Durable(ticket):
                 on_durable(server.replica, ticket, out)
-            case Answered(_, result):
-                on_answer(server.replica, server.applying, server.requests, result, out)
+            case Answered(call, result):
+                on_answer(phase, call, result, out)
             case TimerFired(Timer.LINE):
                 self.is_line_due = False
                 server.replica.line_wanted = server.replica.durable_green
@@ -179,6 +210,13 @@ class Engine:
                 self._look_at_disk(server.replica, out)
             case _:
                 raise Impossible(phase, event)
+
+    def _force(self, phase: Phase, call: Force, out: list[Effect]) -> None:
+        if isinstance(phase, NonPrim):
+            phase.on_force(call, out)
+        else:
+            reason = f"this server is in {type(phase).__name__}; ask again when it is in NonPrim, without a way out"
+            out.append(TellUp(NotTaken(call.ticket, reason)))
 
     def _on_deliver(self, phase: Phase, payload: bytes, out: list[Effect]) -> None:
         spoken = decode(payload)
@@ -189,24 +227,45 @@ class Engine:
                 on_line(phase.server, spoken, out)
             case Fetch():
                 on_fetch(phase.server, spoken)
+            case Want():
+                on_want(phase.server.giving, phase.server.replica.me, spoken)
+            case Pick():
+                on_pick(phase.server.giving, phase.server.replica.me, spoken)
             case _:
                 self._tell(phase, spoken, out)
 
     def _tell(self, phase: Phase, told: Told, out: list[Effect]) -> None:
         move: Move | None = phase.handle(told, out)
-        while move is not None:
-            self.phase, move = _enter(phase.server, move, out)
+        if move is not None:
+            while move is not None:
+                phase, move = _enter(phase.server, move, out)
+            self.phase = phase
+            phase.server.requests.where = _where(phase)
 
     def _settle(self, phase: Phase, out: list[Effect]) -> None:
         """What follows from any event: forced writes that are due, bundles, replies, work for port and database."""
         server = phase.server
         replica, requests, outbox = server.replica, server.requests, server.outbox
+        if server.applying.basis is not None:
+            self._on_restored(phase, out)
+        if replica.has_left:
+            close_if_left(server, out)
+        if self.settings.procedures and not server.has_announced:
+            announce_procedures(server)
+        if replica.roster.ending is not None:
+            say_what_is_seen(server)
+        if (server.giving.wants or server.giving.picks) and phase.generates in (Generates.SAFE, Generates.AGREED):
+            serve_newcomers(server, phase.place, out)
         if requests.waiting or requests.accepting:
             make_bundles(replica, requests, outbox, phase.generates, out)
         if replica.green > replica.forced_green:
             force(replica, out)  # the green mark before the answer, at `local`; many share one
         apply_greens(replica, server.applying, out)
-        if replica.is_line_raised:
+        if len(server.queries):
+            make_barrier(replica, server.queries, outbox, _primary_meeting(phase), out)
+            ask_database(replica, server.queries, server.applying, out)
+        if replica.is_line_raised and not isinstance(phase, ExchangeStates | ExchangeActions):
+            # In an exchange nothing is discarded: others rely on what our State says that we have.
             replica.is_line_raised = False
             reply_to_quorum(replica, requests, out)
             discard(replica, server.discarding, server.applying.durable, out)
@@ -220,6 +279,12 @@ class Engine:
         if replica.barriers and isinstance(self.disk, Unwatched):
             self.disk = Watched(replica.barriers[0][0])
             out.append(SetTimer(Timer.DISK, self.settings.disk_patience_s))
+
+    def _on_restored(self, phase: Phase, out: list[Effect]) -> None:
+        """The database is a snapshot by now. In an exchange we are what we said, so then it waits."""
+        server = phase.server
+        if not has_reached_basis(server.replica, server.applying) and isinstance(phase, NonPrim):
+            phase.on_restored(out)
 
     def _look_at_disk(self, replica: Replica, out: list[Effect]) -> None:
         """Others wait for what our disk holds back: one that hangs must not stop them."""
@@ -247,6 +312,16 @@ class Engine:
         elif not self.is_line_due:
             self.is_line_due = True
             out.append(SetTimer(Timer.LINE, self.settings.line_interval_s))
+
+
+def _where(phase: Phase) -> Where:
+    replica = phase.server.replica
+    here = phase.place.conf.members if phase.place is not None else (replica.me,)
+    return Where(replica.me, isinstance(phase, RegPrim), replica.prim.prim_index, here)
+
+
+def _primary_meeting(phase: Phase) -> Meeting | None:
+    return phase.place.meeting if isinstance(phase, RegPrim) else None
 
 
 def _enter(server: Server, move: Move, out: list[Effect]) -> tuple[Phase, Move | None]:

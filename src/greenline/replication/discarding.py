@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from greenline.kernel.effects import Checkpoint, Effect, Trace
 from greenline.kernel.identities import ProcId, in_order
 from greenline.replication.recovery import checkpoint_of
-from greenline.replication.replica import Replica, size_of, write_greens
+from greenline.replication.replica import Replica, roster_at, size_of, write_greens
+from greenline.replication.roster import Seat
 
 FEWEST = 64
 """Of the bundles that are kept, at least one in so many goes at a time: the lists are moved each time."""
@@ -25,13 +26,19 @@ class Discarding:
 
 
 def white_line(replica: Replica) -> int:
-    return min(replica.green_lines.get(server, 0) for server in replica.settings.servers)
+    """Over all servers, and over who has left and was in the last component: it is needed for the next one."""
+    lingering = [replica.green_lines.get(name, 0) for name in replica.prim.servers if replica.roster.is_gone(name)]
+    return min([*(line_of(replica, seat) for seat in replica.roster.seats), *lingering])
+
+
+def line_of(replica: Replica, seat: Seat) -> int:
+    """Up to where a server needs nothing any more: who joined begins at its Join, or later (GAP 29)."""
+    return max(replica.green_lines.get(seat.server, 0), seat.since)
 
 
 def left_behind(replica: Replica) -> tuple[ProcId, ...]:
     """Servers that lack what we have discarded."""
-    servers = replica.settings.servers
-    return in_order(server for server in servers if replica.green_lines.get(server, 0) < replica.low)
+    return in_order(seat.server for seat in replica.roster.seats if line_of(replica, seat) < replica.low)
 
 
 def discard(replica: Replica, discarding: Discarding, in_database: int, out: list[Effect]) -> None:
@@ -63,6 +70,9 @@ def _at_most(replica: Replica) -> int:
 
 def _drop(replica: Replica, to: int) -> None:
     gone = to - replica.low
+    replica.low_roster = roster_at(replica, to)
+    replica.changes = {position: change for position, change in replica.changes.items() if position > to}
+    replica.voided = {position for position in replica.voided if position > to}
     for bundle in replica.order[:gone]:
         size = size_of(replica.bodies.pop(bundle))
         replica.live_bytes -= size

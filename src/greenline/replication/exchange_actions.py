@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect, Ignored, Trace
-from greenline.kernel.identities import ProcId
+from greenline.kernel.effects import Effect, Ignored
+from greenline.kernel.identities import ProcId, in_order
 from greenline.kernel.ports import TransitionalConf
 from greenline.replication.exchange import Exchange, retransmit_greens, retransmit_reds
 from greenline.replication.knowledge import Learned, compute_knowledge, has_quorum
-from greenline.replication.messages import CPC, Near, Retrans, Segment, State, Vulnerable
+from greenline.replication.messages import Retrans, Vulnerable
 from greenline.replication.moves import ToConstruct, ToExchangeActions, ToNonPrim
 from greenline.replication.nonprim import absorb
 from greenline.replication.plan import Plan
-from greenline.replication.replica import Replica, raise_line, write_knowledge
+from greenline.replication.replica import Replica, raise_line, vulnerability, write_knowledge
 from greenline.replication.requests import Generates
-from greenline.replication.server import Component, Place, Server
-from greenline.replication.told import Told
+from greenline.replication.server import Component, Met, Place, Server
+from greenline.replication.told import Meant, Told
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class ExchangeActions:
                 if retrans.is_last:
                     self.waiting.discard(retrans.server)
                 return self.go_on(out)
-            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
+            case _ if isinstance(told, Meant) and told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
             case TransitionalConf():
                 return ToNonPrim(self.place, is_transitional=True)
@@ -91,15 +91,34 @@ def end_of_retrans(server: Server, exchange: Exchange, plan: Plan, out: list[Eff
                 raise_line(replica, other, line, out)
     learned = compute_knowledge(states, replica.is_green)
     adopt(replica, learned, out)
-    component = Component(exchange.place, plan.members)
-    if not is_quorum(replica, learned, plan):
+    component = Component(exchange.place, stayers(replica, plan.members))
+    if not is_quorum(replica, learned, component):
         write_knowledge(replica, out)
-        return ToNonPrim(exchange.place, is_transitional=False)
+        met = Met(plan.members, needed(replica, learned))
+        return ToNonPrim(exchange.place, is_transitional=False, met=met)
+    if replica.me not in component.members:
+        write_knowledge(replica, out)
+        return ToNonPrim(exchange.place, is_transitional=False, others=component.members)
     replica.attempt_index += 1
-    replica.vulnerable = Vulnerable(True, replica.prim.prim_index, replica.attempt_index, plan.members)
+    attempt = replica.prim.prim_index, replica.attempt_index, component.members
+    replica.vulnerable = Vulnerable(True, *attempt, epoch=replica.prim.epoch)
     out.append(vulnerability(replica, "valid try"))
     write_knowledge(replica, out)
     return ToConstruct(component)
+
+
+def stayers(replica: Replica, members: tuple[ProcId, ...]) -> tuple[ProcId, ...]:
+    """Without those who have left, once they count nothing in the last component: all that they know is known to all.
+
+    Until then they agree to the next one like everybody else, so that no two components can both count on them.
+    """
+    return tuple(name for name in members if not replica.roster.is_gone(name) or replica.prim.weight_of(name))
+
+
+def needed(replica: Replica, learned: Learned) -> tuple[ProcId, ...]:
+    """Whose word is waited for, and who would be refused if a component were forced without them."""
+    attempts = (set(each.set) for each in learned.vulnerable.values() if each.is_valid)
+    return in_order(set(replica.roster.servers).union(replica.prim.servers, *attempts))
 
 
 def adopt(replica: Replica, learned: Learned, out: list[Effect]) -> None:
@@ -109,15 +128,9 @@ def adopt(replica: Replica, learned: Learned, out: list[Effect]) -> None:
         out.append(vulnerability(replica, f"invalid {learned.released_by[replica.me]}"))
 
 
-def is_quorum(replica: Replica, learned: Learned, plan: Plan) -> bool:
-    voting = replica.settings.voting
+def is_quorum(replica: Replica, learned: Learned, component: Component) -> bool:
     return (
         not learned.is_anybody_vulnerable
-        and has_quorum(plan.members, learned.prim)
-        and sum(map(voting.of, plan.members)) >= voting.lower_bound
+        and has_quorum(component.members, learned.prim)
+        and sum(replica.weights_of(component.members)) >= replica.settings.voting.lower_bound
     )
-
-
-def vulnerability(replica: Replica, detail: str) -> Trace:
-    which = replica.vulnerable
-    return Trace("vulnerable", detail, members=which.set, position=which.prim_index, sub=which.attempt_index)

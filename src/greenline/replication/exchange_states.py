@@ -9,13 +9,14 @@ from greenline.kernel.effects import Effect, Halt, Ignored, Trace
 from greenline.kernel.ports import Service, TransitionalConf
 from greenline.replication.admission import must_stop, refused
 from greenline.replication.exchange import Exchange
-from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
+from greenline.replication.giving import let_go
+from greenline.replication.messages import Bundle, State
 from greenline.replication.moves import ToExchangeActions, ToExchangeStates, ToNonPrim
 from greenline.replication.plan import draw_plan
 from greenline.replication.replica import Replica, cut_of, force, promises_of
 from greenline.replication.requests import Generates, mark_alone
 from greenline.replication.server import Place, Server
-from greenline.replication.told import Told
+from greenline.replication.told import Meant, Told
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class ExchangeStates:
                 self.exchange.hold_or_mark(self.server.replica, bundle, "ExchangeStates", out)
             case State() as state if state.meeting == self.place.meeting:
                 return self.on_state(state, out)
-            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
+            case _ if isinstance(told, Meant) and told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
             case TransitionalConf():
                 return ToNonPrim(self.place, is_transitional=True)
@@ -56,6 +57,8 @@ class ExchangeStates:
         self.exchange.plan = plan = draw_plan(states)
         if plan.far:
             out.append(Trace("far", members=plan.far))
+        else:
+            let_go(self.server.giving, self.server.applying, out)
         if replica.me in plan.far:
             return ToNonPrim(self.place, is_transitional=False, far_from=self.exchange)
         return ToExchangeActions(self.exchange)
@@ -63,8 +66,8 @@ class ExchangeStates:
     def refuses(self, out: list[Effect]) -> bool:
         """Is somebody here with whom no meeting can be held? If it is we, we stop; else we wait until it has left."""
         replica, states = self.server.replica, self.exchange.states
-        found = refused(states, replica.settings)
-        if replica.me in found and must_stop(replica.me, states, replica.settings):
+        found = refused(states)
+        if replica.me in found and must_stop(replica.me, states):
             out.append(Halt(found[replica.me]))
         out.extend(Ignored(f"cannot meet {name}: {why}") for name, why in sorted(found.items()))
         return bool(found)
@@ -74,6 +77,7 @@ def enter(server: Server, move: ToExchangeStates, out: list[Effect]) -> tuple[Ex
     """Shift_to_exchange_states: all that our State says is durable before it leaves."""
     server.outbox.forget_control()
     server.fetches.clear()
+    server.giving.forget()
     mark_alone(server.replica, server.requests, out)
     state = state_of(server.replica, move.place)
     gate = force(server.replica, out)
@@ -99,4 +103,7 @@ def state_of(replica: Replica, place: Place) -> State:
         prim=replica.prim,
         vulnerable=replica.vulnerable,
         yellow=replica.yellow,
+        roster=replica.roster,
+        birth=replica.birth,
+        is_new=replica.is_new,
     )

@@ -35,7 +35,7 @@ class Learned:
 
 
 def compute_knowledge(states: Mapping[ProcId, State], is_green: IsGreen) -> Learned:
-    prim = max((state.prim for state in states.values()), key=lambda each: (each.prim_index, each.attempt_index))
+    prim = max((state.prim for state in states.values()), key=lambda each: each.rank)
     updated = [state for _, state in sorted(states.items()) if state.prim == prim]
     vulnerable: dict[ProcId, Vulnerable] = {}
     released_by: dict[ProcId, str] = {}
@@ -76,7 +76,12 @@ def _fate(server: ProcId, states: Mapping[ProcId, State], prim: Prim) -> tuple[V
 
 
 def is_superseded(mine: Vulnerable, prim: Prim) -> bool:
-    """R1: somebody knows a component newer than this attempt could have made, or another of its index."""
+    """R1: somebody knows a component newer than this attempt could have made, or another of its index.
+
+    An operator's override is newer than any attempt before it.
+    """
+    if prim.epoch != mine.epoch:
+        return prim.epoch > mine.epoch
     after = mine.prim_index + 1
     is_another = (prim.attempt_index, prim.servers) != (mine.attempt_index, mine.set)
     return prim.prim_index > after or (prim.prim_index == after and is_another)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from greenline.kernel.identities import ConfId
-from greenline.replication.port import BundleId, Count, Name, Natural
+from greenline.replication.port import BundleId, Change, Count, Name, Natural, Procedure
+from greenline.replication.roster import Roster
 
 Cut = tuple[tuple[Name, Natural], ...]
 """How far, for each of some servers; sorted by name."""
@@ -33,6 +34,17 @@ class Prim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attempt_index: Natural
     servers: tuple[Name, ...]
     weights: tuple[Natural, ...]
+    epoch: Natural = 0
+    """How often an operator has overruled the protocol (GAP 28): it comes before all else in a comparison."""
+    survivors: tuple[Name, ...] = ()
+    """Who was to go on, the last time."""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        return self.epoch, self.prim_index, self.attempt_index
+
+    def weight_of(self, server: str) -> int:
+        return dict(zip(self.servers, self.weights, strict=True)).get(server, 0)
 
 
 class Vulnerable(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -44,11 +56,12 @@ class Vulnerable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     set: tuple[Name, ...] = ()
     bits: tuple[Name, ...] = ()
     """Of `set`: with whom knowledge was merged since; sorted."""
+    epoch: Natural = 0
 
     @property
-    def key(self) -> tuple[int, int, tuple[str, ...]]:
+    def key(self) -> tuple[int, int, int, tuple[str, ...]]:
         """Which attempt: the set belongs to it, so that a number that was used twice is no witness (GAP 15)."""
-        return self.prim_index, self.attempt_index, self.set
+        return self.epoch, self.prim_index, self.attempt_index, self.set
 
 
 class Yellow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -70,6 +83,8 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """One chunk a submission, packed at the edge."""
     wants_lines: bool = False
     """Somebody waits for a quorum of disks: say your green line once this is durable."""
+    change: Change | None = None
+    """Of the cluster itself; then it has no actions."""
 
     @property
     def id(self) -> BundleId:
@@ -97,6 +112,10 @@ class State(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     prim: Prim
     vulnerable: Vulnerable
     yellow: Yellow
+    roster: Roster
+    birth: bytes
+    is_new: bool
+    """A newcomer: it has nothing, and takes no part yet."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -172,15 +191,102 @@ class Segment(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
 
 
 class Near(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
-    """I was far behind and am not any more: let us meet again. It ends this meeting at one place of the order."""
+    """Let us meet again: I was far behind and am not any more, or our component is not what it should be.
+
+    It ends this meeting at one place of the order.
+    """
 
     meeting: Meeting
     server: Name
 
 
-Spoken = Bundle | State | Retrans | CPC | Line | Fetch | Segment | Near
-Control = State | Retrans | CPC | Fetch | Segment | Near
+class Barrier(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Safe in its meeting: so no other primary component had ordered anything when the sender made this (GAP 36)."""
+
+    meeting: Meeting
+    server: Name
+    number: Count
+
+
+class Want(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """I need a snapshot: I am new, or was left behind. If I am new, order my Join first."""
+
+    meeting: Meeting
+    server: Name
+    source: Name
+    birth: bytes
+    procedures: tuple[Procedure, ...]
+
+
+class Basis(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a replica is at a position, beside its database: where the log of who takes the snapshot over begins."""
+
+    position: Natural
+    digest: bytes
+    cut: Cut
+    """The green cut: the next bundle of each creator is the one after it (GAP 30)."""
+    green_lines: Cut
+    lamport: Natural
+    roster: Roster
+    epoch: Natural
+    survivors: tuple[Name, ...]
+
+
+class Manifest(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A snapshot is held for you: what its chunks come to, from number `first` on, of `count`."""
+
+    meeting: Meeting
+    server: Name
+    to: Name
+    basis: Basis
+    first: Natural
+    digests: tuple[bytes, ...]
+    count: Natural
+
+
+class Declined(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """You cannot join, and why."""
+
+    meeting: Meeting
+    server: Name
+    to: Name
+    why: str
+
+
+class Pick(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Give me these chunks of the snapshot at this position."""
+
+    meeting: Meeting
+    server: Name
+    source: Name
+    position: Natural
+    numbers: tuple[Natural, ...]
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    meeting: Meeting
+    server: Name
+    to: Name
+    position: Natural
+    number: Natural
+    data: bytes
+
+
+class Override(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """An operator has decided that these survive and those are dead, for good (GAP 28)."""
+
+    meeting: Meeting
+    server: Name
+    epoch: Count
+    survivors: tuple[Name, ...]
+    dead: tuple[Name, ...]
+    reason: str
+
+
+Transferring = Want | Manifest | Declined | Pick | Piece
+Control = State | Retrans | CPC | Fetch | Segment | Near | Barrier | Transferring | Override
 """What is void in any meeting but its own."""
+Spoken = Bundle | Line | Control
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Spoken] = msgspec.msgpack.Decoder(Spoken)
@@ -228,6 +334,10 @@ class Base(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """The green cut at that position."""
     green_lines: Cut
     lamport: Natural
+    roster: Roster
+    """The servers at that position."""
+    birth: bytes
+    is_new: bool
 
 
 Record = Bundle | Ordered | Knowledge | Base

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from greenline.kernel.identities import ProcId
 from greenline.replication.exchange import Exchange
 from greenline.replication.messages import CPC
-from greenline.replication.server import Component, Place
+from greenline.replication.server import Component, Met, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,11 @@ class ToNonPrim:
     place: Place | None
     is_transitional: bool
     far_from: Exchange | None = None
-    """The exchange that we were left out of, as we are far behind."""
+    """The exchange that we were left out of, as we are far behind, or new."""
+    met: Met | None = None
+    """Who took part in an exchange that found no quorum."""
+    others: tuple[ProcId, ...] = ()
+    """Who makes a component without us, as we have left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import count, release
-from greenline.replication.messages import CPC, Near, Retrans, Segment, State
+from greenline.replication.messages import CPC
 from greenline.replication.moves import ToExchangeStates, ToNo, ToUn
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
-from greenline.replication.told import Told
+from greenline.replication.told import Meant, Told
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class No:
             case CPC() as cpc if cpc.meeting == self.place.meeting:
                 if count(self, cpc):
                     return ToUn(self.component)
-            case State() | CPC() | Retrans() | Near() | Segment() if told.meeting != self.place.meeting:
+            case _ if isinstance(told, Meant) and told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
             case RegularConf(conf):
                 release(self.server.replica, "no", out)

@@ -2,8 +2,8 @@
 
 A pure function of the State messages of a meeting, hence the same at everybody. Phase 1 brings the global order up to
 that of the most updated server, phase 2 the reds. Who is too far from the others takes no part: for this meeting it is
-as if it were not there (`catching_up` brings it near). The papers leave open who is most updated among equals and
-what "turn" and "end of retransmission" are (GAP 7).
+as if it were not there (`catching_up` brings it near, `joining` gives it a snapshot). The papers leave open who is most
+updated among equals and what "turn" and "end of retransmission" are (GAP 7).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Plan:
     """Who takes part."""
     far: tuple[ProcId, ...]
     source: ProcId
-    """The most updated server: who gives the greens."""
+    """The most updated server: who gives the greens. Nobody, if all are newcomers."""
     first: int
     last: int
     """The positions that it gives; none if first > last."""
@@ -44,10 +44,13 @@ class Plan:
 
 
 def draw_plan(states: Mapping[ProcId, State]) -> Plan:
-    """Everybody's State messages to a plan."""
-    far = min(state.far for state in states.values())
-    most_updated = max(state.green for state in states.values())
-    members = {name: state for name, state in states.items() if most_updated - state.green <= far}
+    """Everybody's State messages to a plan. Newcomers have nothing, and take no part."""
+    members = {name: state for name, state in states.items() if not state.is_new}
+    if not members:
+        return Plan((), in_order(states), "", 1, 0, ())
+    far = min(state.far for state in members.values())
+    most_updated = max(state.green for state in members.values())
+    members = {name: state for name, state in members.items() if most_updated - state.green <= far}
     members = _without_the_rich(members, far)
     members = _within_reach(members)
     source = _source(members)
@@ -75,10 +78,10 @@ def _within_reach(members: Mapping[ProcId, State]) -> dict[ProcId, State]:
 
 def _without_the_rich(members: Mapping[ProcId, State], far: int) -> dict[ProcId, State]:
     """Without those who have more reds that the last primary component lacks than anybody should wait for."""
-    newest = max((state.prim.prim_index, state.prim.attempt_index) for state in members.values())
+    newest = max(state.prim.rank for state in members.values())
     known: dict[ProcId, int] = {}
     for state in members.values():
-        if (state.prim.prim_index, state.prim.attempt_index) == newest:
+        if state.prim.rank == newest:
             raise_to(known, state.red_cut)
     return {
         name: state

@@ -1,8 +1,9 @@
 """The engine's port: what an application asks of a replica, and what it is told.
 
-`Submit` is a downcall, all others are upcalls. What is submitted together stays together: it travels in one bundle, in
-the order in which it was given. `Accepted` comes once the bundle is safe at this replica: it will be ordered, now or
-after the network has healed. `Replied` comes once it is green, applied, and as durable as was asked for.
+`Submit`, `Ask`, `Reconfigure` and `Force` are downcalls, all others are upcalls. What is submitted together stays
+together: it travels in one bundle, in the order in which it was given. `Accepted` comes once the bundle is safe at this
+replica: it will be ordered, now or after the network has healed. `Replied` comes once it is green, applied,
+and as durable as was asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Annotated
 
 import msgspec
 
+from greenline.kernel.actions import Outcome, OutcomeOf
+from greenline.kernel.database import Activate, Expire
 from greenline.kernel.identities import NAME, ProcId
 
 Name = Annotated[ProcId, msgspec.Meta(pattern=NAME)]
@@ -40,6 +43,67 @@ class Level(StrEnum):
     """The green mark is on the disks of a quorum: it survives also the loss of this disk."""
 
 
+class Procedure(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
+    """A deterministic procedure that active actions may call: its name, version, and what its code comes to."""
+
+    name: str
+    version: Count
+    digest: bytes
+
+
+class Join(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A new replica: from here on nothing is discarded that it needs. Asked for by its representative."""
+
+    server: Name
+    birth: bytes
+    """Tells it from another of the same name."""
+    procedures: tuple[Procedure, ...] = ()
+
+
+class Leave(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A replica goes, or is dead; its name is never used again."""
+
+    server: Name
+    is_void: bool = False
+    """What is still to be ordered of it has no effect; else it is ordered as ever: nothing accepted is lost."""
+
+
+class Weigh(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A replica counts so much from the next primary component on."""
+
+    server: Name
+    weight: Natural
+
+
+class Announce(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A replica has these procedures."""
+
+    server: Name
+    procedures: tuple[Procedure, ...]
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """A replica has the order up to here on disk: what it makes from now on is made by one who knows that."""
+
+    server: Name
+    position: Natural
+
+
+Change = Join | Leave | Weigh | Announce | Activate | Expire | Seen
+"""Of the cluster itself, ordered like everything else."""
+
+
+class Where(msgspec.Struct, frozen=True, gc=False):
+    """Who says it, and in which component."""
+
+    server: Name
+    is_primary: bool
+    prim_index: Natural
+    """Of the last primary component that it knows; its own if `is_primary`."""
+    members: tuple[Name, ...]
+    """Who is connected with it."""
+
+
 class Submit(msgspec.Struct, frozen=True, gc=False):
     """Order these actions (packed by `kernel.actions`), `count` of them. Tickets are the caller's, new for each.
 
@@ -53,10 +117,11 @@ class Submit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
-    """The bundle that holds them is durable here: red, or already more."""
+    """The bundle that holds them is durable here: red, or already more. To relaxed actions this is the answer."""
 
     ticket: int
     bundle: BundleId
+    where: Where
 
 
 class Replied(msgspec.Struct, frozen=True, gc=False):
@@ -65,8 +130,76 @@ class Replied(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     position: Count
     sub: Natural
-    outcomes: tuple[bytes, ...]
+    outcomes: tuple[Outcome, ...]
     level: Level
+    where: Where
+
+
+class Reads(StrEnum):
+    """What a query may see, from the most to the least demanding."""
+
+    STRICT = "strict"
+    """All that was answered anywhere before it was asked. Waits for a primary component."""
+    SESSION = "session"
+    """The green state at a position or later: what its client has seen or written. Waits for that."""
+    WEAK = "weak"
+    """The green state here, as it is: perhaps old, never wrong."""
+    DIRTY = "dirty"
+    """Also what is accepted here, and may yet be ordered otherwise."""
+
+
+class Ask(msgspec.Struct, frozen=True, gc=False):
+    """A query; it is not ordered and not logged. What waits here is lost with this server: ask again, anywhere."""
+
+    ticket: int
+    request: bytes | OutcomeOf
+    reads: Reads = Reads.STRICT
+    after: Natural = 0
+    """For `SESSION`: the position that must be seen."""
+    is_patient: bool = True
+    """False: rather be refused than wait for a primary component, or for that position."""
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """The state at `position` says `rows`; `reds` bundles on top of it, if it is dirty."""
+
+    ticket: int
+    rows: bytes
+    outcome: Outcome | None
+    """If that was asked for."""
+    position: Natural
+    reds: Natural
+    reads: Reads
+    where: Where
+
+
+class Reconfigure(msgspec.Struct, frozen=True, gc=False):
+    """Order a change of the cluster itself (`replication.roster`). Answered as a submission of one action is."""
+
+    ticket: int
+    change: Change
+    level: Level = Level.LOCAL
+
+
+class Force(msgspec.Struct, frozen=True, gc=False):
+    """The majority is lost for good: an operator decides that these survive and those are dead, outside the protocol.
+
+    All survivors must be connected, none of the dead may be, and together they are everybody whose word is needed. The
+    price: what was only on the disks of the dead is lost, answered or not, and none of the dead may come back.
+    Answered with `Forced` or `Refused`.
+    """
+
+    ticket: int
+    survivors: tuple[Name, ...]
+    dead: tuple[Name, ...]
+    reason: str
+
+
+class Forced(msgspec.Struct, frozen=True, gc=False):
+    """It is decided, and durable here: a primary component of the survivors follows."""
+
+    ticket: int
+    epoch: Count
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
@@ -75,3 +208,23 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     reason: str
     is_retriable: bool = True
+
+
+class Unanswered(msgspec.Struct, frozen=True, gc=False):
+    """They were taken, and this server will not learn what becomes of them: ask the same again, elsewhere."""
+
+    ticket: int
+    reason: str
+
+
+class Joined(msgspec.Struct, frozen=True, gc=False):
+    """This server is a replica from now on: it has the state at this position."""
+
+    position: Natural
+
+
+class Left(msgspec.Struct, frozen=True, gc=False):
+    """This server's leave is safe: it may be stopped for good."""
+
+    position: Natural
+    """Where in the order it left."""

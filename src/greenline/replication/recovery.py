@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from greenline.kernel.identities import ProcId
 from greenline.replication.messages import Base, Bundle, Knowledge, Ordered, Prim, Record
-from greenline.replication.replica import Replica, chained, content_of, cut_of, knowledge_of, size_of
+from greenline.replication.replica import Replica, chained, content_of, cut_of, knowledge_of, size_of, take_effect
 from greenline.replication.settings import Settings
 
 ANEW = "give this node an empty directory and a new name, and let it join anew"
@@ -28,9 +28,11 @@ def first_prim(settings: Settings) -> Prim:
     return Prim(0, 0, settings.servers, tuple(map(settings.voting.of, settings.servers)))
 
 
-def recover(me: ProcId, settings: Settings, records: tuple[Record, ...]) -> Replica:
-    """The replica that a log tells of: any prefix of what was appended is one (A.13)."""
+def recover(me: ProcId, settings: Settings, records: tuple[Record, ...], birth: bytes = b"") -> Replica:
+    """The replica that a log tells of: any prefix of what was appended is one (A.13). An empty one is born."""
     replica = Replica(me, settings, first_prim(settings))
+    if me not in settings.servers:
+        replica.is_new, replica.birth = True, birth
     for record in records:
         match record:
             case Base():
@@ -59,6 +61,8 @@ def _begin_at(replica: Replica, base: Base) -> None:
             f"this log is {base.server}'s, and this is {replica.me}: disks were exchanged, or a machine was copied; "
             f"give each its own back, or {ANEW}"
         )
+    replica.birth, replica.is_new = base.birth, base.is_new
+    replica.roster = replica.low_roster = base.roster
     replica.low = base.position
     replica.low_cut = dict(base.cut)
     replica.digests = [base.digest]
@@ -92,12 +96,28 @@ def _replay_order(replica: Replica, ordered: Ordered) -> None:
         replica.order.append(bundle)
         replica.digests.append(chained(replica.digests[-1], bundle, content_of(body)))
         replica.red_bytes -= size_of(body)
+        take_effect(replica, replica.green, body)
+
+
+def base_of(replica: Replica) -> Base:
+    """What its log begins with."""
+    return Base(
+        cluster=replica.settings.cluster,
+        server=replica.me,
+        position=replica.low,
+        digest=replica.digests[0],
+        cut=cut_of(replica.low_cut),
+        green_lines=cut_of(replica.green_lines),
+        lamport=replica.lamport,
+        roster=replica.low_roster,
+        birth=replica.birth,
+        is_new=replica.is_new,
+    )
 
 
 def checkpoint_of(replica: Replica) -> Iterator[Record]:
     """The records that a log begun anew starts with: the same replica."""
-    cut, lines = cut_of(replica.low_cut), cut_of(replica.green_lines)
-    yield Base(replica.settings.cluster, replica.me, replica.low, replica.digests[0], cut, lines, replica.lamport)
+    yield base_of(replica)
     yield from sorted(replica.bodies.values(), key=lambda body: (body.creator, body.index))
     yield from (replica.ongoing[index] for index in sorted(replica.ongoing))
     if replica.order:

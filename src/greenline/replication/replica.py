@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+import msgspec
 from crc32c import crc32c
 
 from greenline.kernel.effects import Append, Barrier, Effect, Halt, Trace
@@ -30,6 +31,7 @@ from greenline.replication.messages import (
     Yellow,
 )
 from greenline.replication.port import BundleId
+from greenline.replication.roster import Changed, Roster, changed, founders, in_words
 from greenline.replication.settings import Settings
 
 KNOWLEDGE_BYTES = 256
@@ -43,6 +45,20 @@ class Replica:
     me: ProcId
     settings: Settings
     prim: Prim
+    # The servers that exist.
+    roster: Roster = field(init=False)
+    """At our green line."""
+    low_roster: Roster = field(init=False)
+    """At `low`."""
+    changes: dict[int, Changed] = field(default_factory=dict)
+    """What the changes of the cluster came to, by position, down to `low`."""
+    voided: set[int] = field(default_factory=set)
+    """Positions of bundles without effect, down to `low`: their creators had left for nothing more to come of them."""
+    birth: bytes = b""
+    is_new: bool = False
+    """A newcomer that has no snapshot yet: there is no queue here."""
+    removed_at: int | None = None
+    """Others have told us that we left at this position, and it is one that we shall never see ourselves."""
     # The queue.
     bodies: dict[BundleId, Bundle] = field(default_factory=dict)
     """Red and green bundles, down to `low`."""
@@ -92,10 +108,18 @@ class Replica:
     void_bytes: int = 0
     """Of records in the log that count no more."""
 
+    def __post_init__(self) -> None:
+        self.roster = self.low_roster = founders(self.settings)
+
     @property
     def green(self) -> int:
         """Our green line: how many bundles are green."""
         return self.low + len(self.order)
+
+    @property
+    def has_left(self) -> bool:
+        """Our own leave is green: we linger until nobody can need us (GAP 25)."""
+        return self.removed_at is not None or self.roster.is_gone(self.me)
 
     @property
     def durable_green(self) -> int:
@@ -104,6 +128,15 @@ class Replica:
     @property
     def digest(self) -> bytes:
         return self.digests[-1]
+
+    def weights_of(self, members: tuple[ProcId, ...]) -> tuple[int, ...]:
+        """How much they count once they are a component: what the roster says, if that is anything at all.
+
+        A component of which all have left, or weigh nothing, still holds the only right to make the next one: they keep
+        what they had until somebody comes who takes over.
+        """
+        weights = tuple(map(self.roster.weight_of, members))
+        return weights if any(weights) else tuple(map(self.prim.weight_of, members))
 
     def digest_at(self, position: int) -> bytes:
         assert position >= self.low, f"what the order came to at {position} is discarded"
@@ -147,6 +180,8 @@ def content_of(bundle: Bundle) -> int:
     checksum = bundle.lamport & 0xFFFFFFFF
     for chunk in bundle.actions:
         checksum = crc32c(chunk, checksum)
+    if bundle.change is not None:
+        checksum = crc32c(msgspec.msgpack.encode(bundle.change), checksum)
     return checksum
 
 
@@ -154,9 +189,12 @@ def content_of(bundle: Bundle) -> int:
 
 
 def mark_red(replica: Replica, bundle: Bundle, state: str, out: list[Effect]) -> bool:
-    """Take the next bundle of its creator; False for one that we have, or that would leave a hole."""
+    """Take the next bundle of its creator; False for one that we have, or that would leave a hole.
+
+    To a newcomer any would: it does not know yet where creators stand.
+    """
     creator, index = bundle.creator, bundle.index
-    if index != replica.red_cut.get(creator, 0) + 1:
+    if index != replica.red_cut.get(creator, 0) + 1 or replica.is_new:
         return False
     replica.red_cut[creator] = index
     replica.lamport = max(replica.lamport, bundle.lamport)
@@ -192,6 +230,24 @@ def mark_green(replica: Replica, bundle: BundleId, rule: str, state: str, out: l
     if bundle.creator != replica.me and body.wants_lines:
         replica.line_wanted = replica.green
     out.append(_mark(replica, bundle, "green", f"{rule} {state}", replica.green, replica.digest.hex()))
+    if (told := take_effect(replica, replica.green, body)) is not None:
+        out.append(told)
+
+
+def take_effect(replica: Replica, position: int, bundle: Bundle) -> Trace | None:
+    """What a bundle, now at its position, means for the servers that exist; what is to be told of it."""
+    roster = replica.roster
+    if roster.gone and roster.is_void(bundle.creator):
+        replica.voided.add(position)
+        return Trace("void", message=bundle.id, position=position)
+    if bundle.change is None:
+        return None
+    effect = changed(roster, bundle.change, position, replica.settings.voting.lower_bound)
+    replica.changes[position] = effect
+    replica.roster = effect.roster
+    replica.is_line_raised = True  # who has left holds nothing back any more
+    words = f"{in_words(bundle.change)} {effect.outcome.verdict} {effect.outcome.value.decode()}".rstrip()
+    return Trace("roster", words, members=effect.roster.servers, position=position, digest=effect.roster.digest)
 
 
 def _mark(
@@ -211,6 +267,16 @@ def _mark(
         sub=replica.prim.prim_index,
         digest=digest,
     )
+
+
+def red_order(replica: Replica, bundle: BundleId) -> tuple[int, BundleId]:
+    """By Lamport time, so that what was made after a bundle was seen is ordered after it (GAP 11)."""
+    return replica.bodies[bundle].lamport, bundle
+
+
+def vulnerability(replica: Replica, detail: str) -> Trace:
+    which = replica.vulnerable
+    return Trace("vulnerable", detail, members=which.set, position=which.prim_index, sub=which.attempt_index)
 
 
 def raise_line(replica: Replica, server: ProcId, position: int, out: list[Effect]) -> None:
@@ -298,6 +364,20 @@ def greens_from(replica: Replica, first: int, last: int, at_most: int) -> Greens
 
 def size_of(bundle: Bundle) -> int:
     return 64 + sum(map(len, bundle.actions))
+
+
+def cut_at(replica: Replica, position: int) -> Cut:
+    """The green cut at a position from `low` on; what was ordered since is few."""
+    cut = dict(replica.green_cut)
+    for bundle in reversed(replica.order[position - replica.low :]):
+        cut[bundle.creator] = bundle.index - 1
+    return cut_of({creator: index for creator, index in cut.items() if index})
+
+
+def roster_at(replica: Replica, position: int) -> Roster:
+    """The servers at a position from `low` on."""
+    before = [each for each in replica.changes if each <= position]
+    return replica.changes[max(before)].roster if before else replica.low_roster
 
 
 def take_greens(replica: Replica, sender: ProcId, greens: Greens, state: str, out: list[Effect]) -> None:

@@ -19,7 +19,18 @@ from greenline.kernel.ports import Service
 from greenline.replication.knowledge import has_quorum
 from greenline.replication.messages import Bundle
 from greenline.replication.outbox import Outbox
-from greenline.replication.port import Accepted, BundleId, Level, Refused, Replied, Submit
+from greenline.replication.port import (
+    Accepted,
+    BundleId,
+    Change,
+    Level,
+    Reconfigure,
+    Refused,
+    Replied,
+    Submit,
+    Unanswered,
+    Where,
+)
 from greenline.replication.replica import Replica, content_of, force, keep_body, mark_red
 
 
@@ -32,6 +43,10 @@ class Generates(Enum):
     NOT_NOW = "lets it wait"
 
 
+OWN = 0
+"""The ticket of what we ask for ourselves: nobody is told."""
+
+
 class Asked(NamedTuple):
     """A submission whose actions are in a bundle by now: who asked, for how many outcomes, how durable."""
 
@@ -42,7 +57,8 @@ class Asked(NamedTuple):
 
 @dataclass(slots=True)
 class Requests:
-    waiting: deque[Submit] = field(default_factory=deque)
+    where: Where
+    waiting: deque[Submit | Reconfigure] = field(default_factory=deque)
     waiting_bytes: int = 0
     forcing: int = 0
     """The gate of the body that is on its way to the disk."""
@@ -58,7 +74,9 @@ class Requests:
 
 def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]) -> None:
     limit = replica.settings.bundle_bytes
-    if len(call.actions) > limit:
+    if (closed := why_closed(replica)) is not None:
+        out.append(Upcall(Refused(call.ticket, closed)))
+    elif len(call.actions) > limit:
         reason = f"{len(call.actions)} bytes of actions are more than the {limit} that a bundle holds; submit fewer"
         out.append(Upcall(Refused(call.ticket, reason, is_retriable=False)))
     elif (full := _why_full(replica, requests)) is not None:
@@ -66,6 +84,61 @@ def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]
     else:
         requests.waiting.append(call)
         requests.waiting_bytes += len(call.actions)
+
+
+def reconfigure(replica: Replica, requests: Requests, call: Reconfigure, out: list[Effect]) -> None:
+    if (why := why_closed(replica) or _why_full(replica, requests)) is not None:
+        out.append(Upcall(Refused(call.ticket, why)))
+    else:
+        requests.waiting.append(call)
+
+
+def reconfigure_ourselves(requests: Requests, change: Change) -> None:
+    requests.waiting.append(Reconfigure(OWN, change, Level.MEMORY))
+
+
+def why_closed(replica: Replica) -> str | None:
+    """Why nothing can be asked here."""
+    if replica.is_new:
+        return "this server is joining, and has nothing yet; ask another"
+    if replica.has_left:
+        return "this server has left the cluster; ask another"
+    return None
+
+
+def close(replica: Replica, requests: Requests, out: list[Effect]) -> None:
+    """Our own leave is green: what was ordered before it is answered as ever, of the rest we tell nobody anything.
+
+    So nothing that we learn after our leave is known outside, and nobody needs us for it.
+    """
+    position = left_at(replica)
+    after = {bundle.index for bundle in replica.order[max(0, position - replica.low) :] if bundle.creator == replica.me}
+    for index in [each for each in requests.answering if each in after or not replica.is_green(own(replica, each))]:
+        give_up(requests, index, "this server has left the cluster", out)
+    requests.accepting = deque(each for each in requests.accepting if each[1].index in requests.answering)
+    left = "this server has left the cluster; ask another"
+    out.extend(Upcall(Refused(call.ticket, left)) for call in requests.waiting if call.ticket != OWN)
+    requests.waiting.clear()
+    requests.waiting_bytes = 0
+    out.extend(Upcall(Unanswered(answer.ticket, left)) for answer in requests.for_quorum)
+    requests.for_quorum.clear()
+
+
+def left_at(replica: Replica) -> int:
+    if replica.removed_at is not None:
+        return replica.removed_at
+    gone = replica.roster.gone_of(replica.me)
+    assert gone is not None, "we have left"
+    return gone.position
+
+
+def own(replica: Replica, index: int) -> BundleId:
+    return BundleId(replica.me, index)
+
+
+def give_up(requests: Requests, index: int, why: str, out: list[Effect]) -> None:
+    """This server will not learn what became of this bundle of its own."""
+    out.extend(Upcall(Unanswered(call.ticket, why)) for call in requests.answering.pop(index))
 
 
 def _why_full(replica: Replica, requests: Requests) -> str | None:
@@ -93,7 +166,7 @@ def make_bundles(replica: Replica, requests: Requests, outbox: Outbox, generates
 
 def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates: Generates, out: list[Effect]) -> None:
     taken = _take_together(requests, replica.settings.bundle_bytes)
-    together = tuple(Asked(call.ticket, call.count, call.level) for call in taken)
+    together = tuple(_asked(call) for call in taken if call.ticket != OWN)
     replica.index += 1
     replica.lamport += 1
     bundle = Bundle(
@@ -101,13 +174,14 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
         replica.index,
         replica.lamport,
         replica.durable_green,
-        tuple(call.actions for call in taken),
+        tuple(call.actions for call in taken if isinstance(call, Submit)),
         wants_lines=any(call.level is Level.QUORUM for call in together),
+        change=next((call.change for call in taken if isinstance(call, Reconfigure)), None),
     )
     replica.ongoing[bundle.index] = bundle
     replica.announced = bundle.durable_green
     requests.answering[bundle.index] = together
-    actions = sum(call.count for call in taken)
+    actions = sum(call.count for call in taken if isinstance(call, Submit))
     out.append(Trace("create", message=bundle.id, sub=actions, digest=f"{content_of(bundle):08x}"))
     keep_body(replica, bundle, out)
     gate = requests.forcing = force(replica, out)  # before it is sent: an index must never be used twice
@@ -118,13 +192,21 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
         outbox.say(bundle, Service.SAFE if generates is Generates.SAFE else Service.AGREED, gate)
 
 
-def _take_together(requests: Requests, limit: int) -> list[Submit]:
+def _asked(call: Submit | Reconfigure) -> Asked:
+    return Asked(call.ticket, call.count if isinstance(call, Submit) else 1, call.level)
+
+
+def _take_together(requests: Requests, limit: int) -> list[Submit | Reconfigure]:
+    """Submissions as many as fit; a change of the cluster stands alone."""
     waiting = requests.waiting
-    taken = [waiting.popleft()]
-    size = len(taken[0].actions)
-    while waiting and size + len(waiting[0].actions) <= limit:
+    first = waiting.popleft()
+    taken = [first]
+    if isinstance(first, Reconfigure):
+        return taken
+    size = len(first.actions)
+    while waiting and isinstance(following := waiting[0], Submit) and size + len(following.actions) <= limit:
         taken.append(waiting.popleft())
-        size += len(taken[-1].actions)
+        size += len(following.actions)
     requests.waiting_bytes -= size
     return taken
 
@@ -133,7 +215,7 @@ def on_disk(replica: Replica, requests: Requests, out: list[Effect]) -> None:
     """Tell those whose bundle is durable by now that it is accepted."""
     while requests.accepting and requests.accepting[0][0] <= replica.durable_ticket:
         gate, bundle, together = requests.accepting.popleft()
-        out.extend(Upcall(Accepted(call.ticket, bundle), gate=gate or None) for call in together)
+        out.extend(Upcall(Accepted(call.ticket, bundle, requests.where), gate=gate or None) for call in together)
     while requests.alone and requests.alone[0][0] <= replica.durable_ticket:
         _mark_alone(replica, requests, out)
 
@@ -154,9 +236,11 @@ def reply(replica: Replica, requests: Requests, bundle: BundleId, applied: Appli
     if bundle.creator != replica.me or bundle.index not in requests.answering:
         return
     sub = 0
+    change = replica.changes.get(applied.position)
+    replies = applied.replies if change is None else (change.outcome,)
     for call in requests.answering.pop(bundle.index):
-        outcomes = applied.replies[sub : sub + call.outcomes]
-        answer = Replied(call.ticket, applied.position, sub, outcomes, call.level)
+        outcomes = replies[sub : sub + call.outcomes]
+        answer = Replied(call.ticket, applied.position, sub, outcomes, call.level, requests.where)
         sub += call.outcomes
         match call.level:
             case Level.MEMORY:

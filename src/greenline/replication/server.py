@@ -7,21 +7,39 @@ from dataclasses import dataclass, field
 from greenline.kernel.identities import ConfId, Configuration, ProcId
 from greenline.replication.applying import Applying
 from greenline.replication.discarding import Discarding
+from greenline.replication.giving import Giving
 from greenline.replication.messages import Fetch, Meeting
 from greenline.replication.outbox import Outbox
+from greenline.replication.port import Force
+from greenline.replication.queries import Queries
 from greenline.replication.replica import Replica
 from greenline.replication.requests import Requests
+
+
+@dataclass(slots=True)
+class Forcing:
+    asked: Force | None = None
+    """What our operator has asked for, until it is decided."""
 
 
 @dataclass(slots=True)
 class Server:
     replica: Replica
     outbox: Outbox
-    requests: Requests = field(default_factory=Requests)
+    requests: Requests
+    queries: Queries = field(default_factory=Queries)
     applying: Applying = field(default_factory=Applying)
     discarding: Discarding = field(default_factory=Discarding)
     fetches: list[Fetch] = field(default_factory=list)
     """From those who are far behind, to be served when no exchange goes on."""
+    giving: Giving = field(default_factory=Giving)
+    forcing: Forcing = field(default_factory=Forcing)
+    is_closed: bool = False
+    """We have left, and whoever waited here was told."""
+    has_seen: int = 0
+    """We have said that we know of sessions that are to end since this position."""
+    has_announced: bool = False
+    """We have asked, in this life, that others know our procedures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,14 @@ class Place:
 
     def next_meeting(self) -> Place:
         return Place(self.conf, Meeting(self.meeting.conf_id, self.meeting.round + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """An exchange that found no quorum: who took part, and whose word would be needed for a component."""
+
+    members: tuple[ProcId, ...]
+    needed: tuple[ProcId, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from greenline.kernel.identities import ProcId, in_order, proc_id
+from greenline.replication.port import Procedure
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,13 @@ LEAST = {
 @dataclass(frozen=True, slots=True)
 class Settings:
     servers: tuple[ProcId, ...]
-    """The replicas that exist."""
+    """The founders. Who is not among them is a newcomer, and joins."""
     salt: str = ""
     """Tells clusters of the same names apart."""
     voting: Voting = field(default_factory=Voting)
+    """Of the founders; weights change by ordered actions."""
+    procedures: tuple[Procedure, ...] = ()
+    """That this server's database has."""
     bundle_bytes: int = 60_000
     """A bundle is closed when it holds so many bytes of actions; one submission may not have more."""
     message_bytes: int = 60_000

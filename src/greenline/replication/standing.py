@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from greenline.kernel.identities import ProcId, in_order
+from greenline.replication.catching_up import CatchingUp
 from greenline.replication.core import Boot, Engine, Phase
 from greenline.replication.discarding import left_behind, white_line
+from greenline.replication.joining import Transfer
 from greenline.replication.knowledge import has_quorum
 from greenline.replication.messages import Prim
-from greenline.replication.nonprim import NonPrim
+from greenline.replication.nonprim import Farewell, NonPrim
 from greenline.replication.regprim import RegPrim
 from greenline.replication.replica import Replica
 from greenline.replication.transprim import TransPrim
@@ -60,7 +62,7 @@ def standing(engine: Engine) -> Standing:
         white=white_line(replica),
         green_lines=tuple(sorted(replica.green_lines.items())),
         left_behind=left_behind(replica),
-        is_far=isinstance(phase, NonPrim) and phase.catching_up is not None,
+        is_far=isinstance(phase, NonPrim) and isinstance(phase.way, CatchingUp | Transfer),
         kept_bytes=replica.live_bytes,
         waiting=len(phase.server.requests.waiting),
     )
@@ -72,12 +74,19 @@ def _awaited(phase: Phase, replica: Replica, here: tuple[ProcId, ...]) -> tuple[
         return (), ""
     if not isinstance(phase, NonPrim) or phase.is_transitional:
         return (), "the configuration has just changed"
+    if replica.is_new and phase.way is None:
+        return (), "we are new, and there is nobody here whom we could join"
     vulnerable = replica.vulnerable
     if vulnerable.is_valid:
         missing = set(vulnerable.set) - set(vulnerable.bits) - {replica.me}
         return in_order(missing), "they agreed to a component with us, and nobody here knows what became of it"
-    if phase.catching_up is not None:
-        return (), "we are far behind the others, and are catching up"
+    match phase.way:
+        case Farewell():
+            return (), "we have left"
+        case Transfer(source=source):
+            return (), f"we have nothing that we could go on from, and are being given a snapshot by {source}"
+        case CatchingUp():
+            return (), "we are far behind the others, and are catching up"
     if has_quorum(here, replica.prim):
         return (), "somebody here is far behind, does not know what became of an attempt, or all are too light"
     missing = set(replica.prim.servers) - set(here)

@@ -11,12 +11,12 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import release
-from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
+from greenline.replication.messages import Barrier, Bundle, Declined, Manifest, Near, Piece, Segment
 from greenline.replication.moves import ToExchangeStates, ToTransPrim
 from greenline.replication.replica import mark_yellow
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
-from greenline.replication.told import Told
+from greenline.replication.told import Meant, Told
 
 
 @dataclass(slots=True)
@@ -35,9 +35,9 @@ class TransPrim:
         match told:
             case Bundle() as bundle:
                 mark_yellow(replica, bundle, "TransPrim", out)
-            case Near() | Segment():
+            case Near() | Segment() | Barrier() | Manifest() | Declined() | Piece():
                 out.append(Ignored("the configuration is over"))
-            case State() | CPC() | Retrans() if told.meeting != self.place.meeting:
+            case _ if isinstance(told, Meant) and told.meeting != self.place.meeting:
                 out.append(Ignored("of another meeting"))
             case RegularConf(conf):
                 # Only now is the list complete, and only with it may the vulnerability go (GAP 14).

@@ -8,13 +8,12 @@ from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.ports import RegularConf
 from greenline.replication.construct import install
-from greenline.replication.exchange_actions import vulnerability
-from greenline.replication.messages import CPC, Bundle, Near, Retrans, Segment, State
+from greenline.replication.messages import Bundle
 from greenline.replication.moves import ToExchangeStates, ToTransPrim, ToUn
-from greenline.replication.replica import mark_yellow
+from greenline.replication.replica import mark_yellow, vulnerability
 from greenline.replication.requests import Generates
 from greenline.replication.server import Component, Place, Server
-from greenline.replication.told import Told
+from greenline.replication.told import Meant, Told
 
 
 @dataclass(slots=True)
@@ -36,7 +35,7 @@ class Un:
                 install(replica, self.component, "Un", out)
                 mark_yellow(replica, bundle, "Un", out)
                 return ToTransPrim(self.component)
-            case State() | CPC() | Retrans() | Near() | Segment():
+            case _ if isinstance(told, Meant):
                 # Who delivers these in the regular configuration has installed, and met again since.
                 out.append(Ignored("the configuration is over"))
             case RegularConf(conf):

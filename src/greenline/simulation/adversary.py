@@ -137,22 +137,21 @@ class Adversary:
     def __init__(self, world: World, chance: Random, temper: Temper | None = None) -> None:
         self.temper = temper or Temper()
         self.is_at_rest = False
-        """Everybody has everything; it wakes when somebody has something to say."""
+        """Everybody has everything; it wakes when somebody has something to say, or dies."""
         self.world = world
         self.chance = chance
         self.seats: dict[ProcId, Seat] = {}
         self.counters: dict[ProcId, int] = {}
         self.counts = world.counts
         world.ports[MEDIUM] = self.asked
+        world.at_death.append(lambda *_: self._wake())
         world.agenda.after(self.temper.step_s, self.decide)
 
     # What processes say.
 
     def asked(self, name: ProcId, ask: Ask) -> None:
         """A stub has started, or its user has generated a message."""
-        if self.is_at_rest:
-            self.is_at_rest = False
-            self.world.agenda.after(self.temper.step_s, self.decide)
+        self._wake()
         if isinstance(ask.request, Multicast):
             self.seats[name].generated.append((ask.request, self.seats[name].ring))
             return
@@ -162,6 +161,11 @@ class Adversary:
         seat = Seat(name, ask.request, ask.layer, ring)
         self.seats[name] = seat
         self.world.agenda.after(0.0, self._begin, seat)
+
+    def _wake(self) -> None:
+        if self.is_at_rest:
+            self.is_at_rest = False
+            self.world.agenda.after(self.temper.step_s, self.decide)
 
     def _begin(self, seat: Seat) -> None:
         """Its first configuration, as soon as it can be told."""
@@ -437,7 +441,7 @@ class Adversary:
     def _settle(self) -> bool:
         """Bring everybody into one configuration and give everybody everything; False when that is done."""
         seats = [seat for _, seat in sorted(self.seats.items())]
-        if len(seats) < len(self.world.names) or not all(map(self._is_reachable, seats)):
+        if len(seats) < len(self.world.living) or not all(map(self._is_reachable, seats)):
             return True
         for seat in seats:
             if seat.is_busy:

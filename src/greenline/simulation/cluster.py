@@ -15,13 +15,26 @@ from functools import cache
 from typing import Any, Self
 
 from greenline.kernel import evidence
+from greenline.kernel.actions import Action, Outcome, OutcomeOf
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId, proc_id
 from greenline.kernel.ports import Deliver, RegularConf, Service, TransitionalConf
-from greenline.replication.port import Level
+from greenline.replication.port import (
+    Accepted,
+    Answer,
+    Change,
+    Forced,
+    Joined,
+    Left,
+    Level,
+    Reads,
+    Refused,
+    Replied,
+    Unanswered,
+)
 from greenline.simulation.databases import Databases
+from greenline.simulation.desk import Desk, Override, Question, Submission, read_before
 from greenline.simulation.faults import Crash, OneWay, Partition, Pause, Sides
-from greenline.simulation.load import Desk
 from greenline.simulation.network import Latency
 from greenline.simulation.process import Process
 from greenline.simulation.subjects import NOTICEBOARD, Subject
@@ -30,6 +43,8 @@ from greenline.spec.judge import Broken, Judge
 from greenline.trace.story import tell
 from greenline.trace.tables import to_table
 
+Event = Accepted | Replied | Answer | Refused | Unanswered | Joined | Left | Forced
+"""What a server tells those who ask it, and who runs it."""
 FOREVER = float("inf")
 MOST_STEPS = 100_000
 STEP_S = 0.00025
@@ -73,14 +88,69 @@ class Member:
     # Of a replica.
 
     def submit(self, *operations: str, level: Level = Level.LOCAL) -> None:
-        """A client of this server asks for these together; the server must be up."""
-        if not self.process.is_running:
-            raise ValueError(f"{self.process.name} is down or paused, so it cannot be asked {' ; '.join(operations)!r}")
-        self._desk.submit_together(operations, level)
+        """A new client of this server asks for these together, once; the server must be up."""
+        desk = self._open_desk(" ; ".join(operations))
+        desk.load.submit_together(desk, operations, level)
+
+    def act(
+        self,
+        session: str,
+        number: int,
+        text: str,
+        received: int = 0,
+        relaxed: bool = False,
+        reads: tuple[tuple[str, str], ...] = (),
+        level: Level = Level.LOCAL,
+    ) -> int:
+        """This very action; `reads`: what was asked before, and what the answer was. Returns the ticket."""
+        presented = tuple(read_before(*read) for read in reads)
+        action = Action(session, number, text.encode(), received, relaxed, presented)
+        told = f"{text} if {' '.join(rows for _, rows in reads)}" if reads else text
+        return self._open_desk(text).submit(Submission((action,), (told,), level))
+
+    def ask(
+        self, request: str | OutcomeOf, reads: Reads = Reads.STRICT, after: int = 0, is_patient: bool = True
+    ) -> int:
+        """A query of a new client; returns the ticket."""
+        desk = self._open_desk(str(request))
+        asked = request.encode() if isinstance(request, str) else request
+        return desk.ask(Question(f"{desk.load.new_client(desk)}?1", asked, reads, after, is_patient))
+
+    def answer_of(self, ticket: int) -> Answer | None:
+        """To what was asked in this life, if it has come."""
+        return self._desk.found.get(ticket)
+
+    def answers_of(self, ticket: int) -> list[str]:
+        """The rows that answered a query of this life: none yet, or one."""
+        answer = self.answer_of(ticket)
+        return [] if answer is None else [answer.rows.decode()]
+
+    def reconfigure(self, change: Change) -> int:
+        """An operator asks for a change of the cluster; returns the ticket."""
+        return self._open_desk(str(change)).reconfigure(change)
+
+    def force(self, survivors: str, dead: str, reason: str) -> int:
+        """An operator decides who survives: "p q"; returns the ticket."""
+        override = Override(tuple(survivors.split()), tuple(dead.split()), reason)
+        return self._open_desk(reason).force(override)
+
+    def told_of(self, ticket: int) -> list[Event]:
+        """What this life said to whoever has this ticket."""
+        return [each for each in self.events if not isinstance(each, Joined | Left) and each.ticket == ticket]
+
+    @property
+    def events(self) -> list[Event]:
+        """All that it said to its clients and operators in this life, and of itself."""
+        return [each for each in self._desk.told if isinstance(each, Event)]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Of what it was asked in this life and is green, also of changes of the cluster, in the order they came in."""
+        return self._desk.outcomes
 
     @property
     def answers(self) -> list[str]:
-        """The outcomes of what it was asked in this life and is green, in the order in which they came."""
+        """What those outcomes say."""
         return self._desk.answers
 
     @property
@@ -108,9 +178,18 @@ class Member:
         """What its database comes to."""
         return self._databases.digest(self.process.name)
 
+    def read(self, request: str) -> str:
+        """What its database says, as it is, whoever may see that: "read l1"."""
+        return self._databases.query(self.process.name, request)
+
     @property
     def _databases(self) -> Databases:
         return self._desk.load.databases
+
+    def _open_desk(self, text: str) -> Desk:
+        if not self.process.is_running:
+            raise ValueError(f"{self.process.name} is down or paused, so it cannot be asked {text!r}")
+        return self._desk
 
     @property
     def _desk(self) -> Desk:
@@ -134,19 +213,27 @@ class Cluster:
         latency: Latency | None = None,
         mutant: str | None = None,
         down: str = "",
+        newcomers: str = "",
     ) -> None:
-        self.names = tuple(proc_id(name) for name in names.split())
+        founders, others = (tuple(proc_id(name) for name in each.split()) for each in (names, newcomers))
+        self.names = founders + others
+        """Everybody who was, is or will be there."""
         self.subject = subject
         self.run = f"{subject.name}-{seed}"
         latency = latency or Latency("constant", 0.001)
-        self.world = subject.world(self.names, f"{subject.name}/{seed}", latency, mutant)
+        self.world = subject.world(founders, f"{subject.name}/{seed}", latency, mutant, others)
         self._tampering: Tampering | None = None
-        for process in self.world.processes.values():
-            if process.name not in down.split():
-                process.start()
+        for name in founders:
+            if name not in down.split():
+                self.world[name].start()
 
     def __getitem__(self, name: ProcId) -> Member:
         return Member(self.world[name])
+
+    @property
+    def living(self) -> tuple[ProcId, ...]:
+        """All but those who were stopped for good."""
+        return self.world.living
 
     @property
     def rows(self) -> list[Row]:
@@ -178,7 +265,13 @@ class Cluster:
         )
 
     def restart(self, name: ProcId) -> Self:
-        return self._end(Crash, name)
+        """Begin its next life; the first one of a newcomer."""
+        return self.start(name) if name in self.world.expected else self._end(Crash, name)
+
+    def part_with(self, name: ProcId) -> Self:
+        """Stop it for good: nobody expects it to come back."""
+        self.world.part_with(name)
+        return self
 
     def pause(self, name: ProcId) -> Self:
         (process,) = self._known(name)
@@ -188,8 +281,11 @@ class Cluster:
         return self._end(Pause, name)
 
     def start(self, name: ProcId) -> Self:
-        """Begin the first life of one that was down."""
-        self.world[name].start()
+        """Begin the first life of one that was down: a newcomer arrives."""
+        if name in self.world.expected:
+            self.world.arrive(name)
+        else:
+            self.world[name].start()
         return self
 
     def lose(

@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from greenline.kernel.evidence import (
-    CALL,
     CRASH,
     DELIVER,
     GENERATE,
     HALT,
     PHASE,
-    REFUSED,
     REGULAR,
-    RETURN,
     SEND,
     START,
     TRANSITIONAL,
@@ -79,51 +76,3 @@ def changes_of_a_ring(rows: Sequence[Row]) -> Counter[str]:
         elif row.kind == "discard":
             found["discards after a hole"] += 1
     return +found
-
-
-def life_of_an_engine(rows: Sequence[Row]) -> Counter[str]:
-    """What the replicas of a run went through: states, colours, how attempts ended, and what their clients saw."""
-    found: Counter[str] = Counter()
-    state: dict[str, str] = {}
-    vulnerable: set[str] = set()
-    up: set[str] = set()
-    was_dark = False
-    """Everybody was down, and nothing has been installed since."""
-    for row in rows:
-        who, detail = row.process, row.detail or ""
-        if row.kind == PHASE and row.layer == "engine":
-            before, state[who] = state.get(who), detail
-            found[f"entries into {detail}"] += 1
-            if before == "Un":
-                found[f"Un left by {'an action' if detail == 'TransPrim' else 'a configuration'}"] += 1
-        elif row.kind == "mark":
-            found["yellow marks"] += row.colour == "yellow"
-            if row.colour == "green":
-                found[f"bundles greened by {detail.split(' ')[0]}"] += 1
-        elif row.kind == "vulnerable":
-            (vulnerable.add if detail.startswith("valid") else vulnerable.discard)(who)
-        elif row.kind == START:
-            found["restarts"] += row.incarnation > 1
-            found["recoveries while vulnerable"] += who in vulnerable
-            up.add(who)
-        elif row.kind in (CRASH, HALT):
-            found["Un left by a crash"] += state.pop(who, "") == "Un"
-            up.discard(who)
-            was_dark |= not up
-        elif row.kind == "install":
-            found["installs"] += 1
-            found["total crashes survived"] += was_dark
-            was_dark = False
-        elif row.kind in ("discard", "far", "near"):
-            found[f"{row.kind} rows"] += 1
-        elif row.kind in (CALL, RETURN, REFUSED):
-            found[_seen_by_clients(row)] += 1
-    return +found
-
-
-def _seen_by_clients(row: Row) -> str:
-    if row.kind == CALL:
-        return f"calls, {row.service}"
-    if row.kind == RETURN:
-        return "accepted" if row.colour == "red" else f"replies, {row.service}"
-    return "refused submissions"

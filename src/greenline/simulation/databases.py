@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
 
+from greenline.database.sessions import STORED_BYTES
 from greenline.database.sqlite import MemorySqlite
 from greenline.kernel import evidence
-from greenline.kernel.actions import unpack
+from greenline.kernel.actions import Outcome, unpack
 from greenline.kernel.database import (
     DATABASE,
     Answer,
@@ -25,7 +26,10 @@ from greenline.kernel.database import (
     DigestOf,
     Open,
     Opened,
+    Query,
     Refused,
+    Restore,
+    Rows,
 )
 from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Ask
@@ -36,6 +40,9 @@ SERVED_IN_S = (0.00005, 0.001)
 """Shortest and longest time for a request, and for its answer to come back; a slow disk has a slow database."""
 SLOW_ONE_IN = 40
 SLOW_FOR_S = 0.03
+COUNTERS = ("c1", "c2")
+TIMED = ("t1", "t2")
+"""Counters and registers with a timestamp: what they come to is told in the end."""
 
 
 @dataclass
@@ -54,7 +61,7 @@ class Databases:
 
     def __init__(self, world: World, seed: str) -> None:
         self._world = world
-        self.places = {name: _place(Random(f"{seed}/database/{name}")) for name in world.names}
+        self.places = {name: _place(world, Random(f"{seed}/database/{name}")) for name in world.names}
         world.ports[DATABASE] = self.asked
         world.at_death.append(self.died)
 
@@ -75,11 +82,18 @@ class Databases:
         else:
             place.database.kill()
 
-    def finals(self) -> Iterator[tuple[ProcId, int, str]]:
-        """What each database comes to, of those who are up: its owner, its position and its digest."""
+    def finals(self) -> Iterator[tuple[ProcId, int, str, str]]:
+        """What each database comes to, of those who are up: its owner, its position, its digest, what it counts."""
         for name, place in self.places.items():
             if self._world[name].is_running:
-                yield name, place.database.position, self.digest(name)
+                asked = (*(f"count {counter}" for counter in COUNTERS), *(f"get {timed}" for timed in TIMED))
+                contents = " ".join(self.query(name, each) for each in asked)
+                yield name, place.database.position, self.digest(name), contents
+
+    def query(self, name: ProcId, request: str) -> str:
+        answer = self.places[name].database.answer(Query(request.encode()))
+        assert isinstance(answer, Rows), answer
+        return answer.rows.decode()
 
     def digest(self, name: ProcId) -> str:
         answer = self.places[name].database.answer(DigestOf())
@@ -111,18 +125,23 @@ class Databases:
                 process.witness(DATABASE, evidence.OPENED, position=position)
             case Apply(_, bundle), Applied(position, _, replies):
                 actions = [action for chunk in bundle for action in unpack(chunk)]
-                for sub, (action, reply) in enumerate(zip(actions, replies, strict=True)):
-                    columns = {"message": str(action), "position": position, "sub": sub, "digest": _digest(reply)}
-                    process.witness(DATABASE, evidence.APPLY, **columns)
+                for sub, (action, outcome) in enumerate(zip(actions, replies, strict=True)):
+                    columns = {"message": str(action), "position": position, "sub": sub}
+                    detail = "again" if outcome.is_again else outcome.verdict.value
+                    process.witness(DATABASE, evidence.APPLY, **columns, digest=outcome_digest(outcome), detail=detail)
+            case Restore(), Opened(position):
+                process.witness(DATABASE, evidence.RESTORED, position=position)
             case _, Committed(position):
                 process.witness(DATABASE, evidence.COMMIT, position=position)
             case _, Refused():
                 self._world.counts["refused by a database"] += 1
 
 
-def _place(chance: Random) -> Place:
-    return Place(MemorySqlite(image_every=chance.choice((1, 2, 4, 8))), chance)
+def _place(world: World, chance: Random) -> Place:
+    return Place(world.database(image_every=chance.choice((1, 2, 4, 8))), chance)
 
 
-def _digest(reply: bytes) -> str:
-    return blake2b(reply, digest_size=8).hexdigest()
+def outcome_digest(outcome: Outcome) -> str:
+    """What an outcome comes to, in the rows of databases and of clients alike."""
+    value = outcome.value if len(outcome.value) <= STORED_BYTES else b""  # of a longer one only the verdict is kept
+    return blake2b(outcome.verdict.encode() + b" " + value, digest_size=8).hexdigest()

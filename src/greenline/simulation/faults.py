@@ -1,8 +1,8 @@
-"""Faults: everything that can go wrong, as data. A schedule is a tuple of them; schedules compose by `+`.
+"""Faults: everything that can go wrong, as data (`simulation.schedule` has them all).
 
 Each fault begins at `at` and ends at `until` (virtual seconds), can stand alone, and overlaps with any other:
 rates combine and delays add up the way independent causes do, and a link is cut, a process paused or down, while
-any fault wants it so.
+any fault wants it so. Replicas that come and go are in `simulation.comings`.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Spike(Fault, frozen=True):
         return msgspec.structs.replace(self, between=left) if len(left) > 1 else None
 
 
-class _OfOne(Fault, frozen=True):
+class OfOne(Fault, frozen=True):
     """A fault of a single process."""
 
     process: ProcId
@@ -186,7 +186,7 @@ class _OfOne(Fault, frozen=True):
         return None if name == self.process else self
 
 
-class Crash(_OfOne, frozen=True):
+class Crash(OfOne, frozen=True):
     """The process dies before its next order but `orders`, and starts again at `until`."""
 
     orders: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -222,7 +222,7 @@ class Crash(_OfOne, frozen=True):
         process.start_if_wanted()
 
 
-class Pause(_OfOne, frozen=True):
+class Pause(OfOne, frozen=True):
     kind = "pause"
 
     def __str__(self) -> str:
@@ -238,7 +238,7 @@ class Pause(_OfOne, frozen=True):
         world[self.process].resume()
 
 
-class SlowReceiver(_OfOne, frozen=True):
+class SlowReceiver(OfOne, frozen=True):
     """Each packet takes this long to take in, and few fit the buffer."""
 
     service: Time
@@ -264,7 +264,7 @@ class SlowReceiver(_OfOne, frozen=True):
             world[self.process].receive_at_full_speed()
 
 
-class SlowDisk(_OfOne, frozen=True):
+class SlowDisk(OfOne, frozen=True):
     factor: Annotated[float, msgspec.Meta(ge=1, le=1e6)]
 
     kind = "disk-slow"
@@ -279,7 +279,7 @@ class SlowDisk(_OfOne, frozen=True):
         world[self.process].disk.slowness /= self.factor
 
 
-class FullDisk(_OfOne, frozen=True):
+class FullDisk(OfOne, frozen=True):
     """Writes fail, so the node halts; when there is space again it starts from what it had."""
 
     kind = "disk-full"
@@ -295,7 +295,7 @@ class FullDisk(_OfOne, frozen=True):
         world[self.process].start_if_wanted()
 
 
-class FailingDisk(_OfOne, frozen=True):
+class FailingDisk(OfOne, frozen=True):
     """The next forced write fails, so the node halts, and starts again at `until`."""
 
     kind = "disk-fail"
@@ -312,7 +312,7 @@ class FailingDisk(_OfOne, frozen=True):
         world[self.process].start_if_wanted()
 
 
-class Skew(_OfOne, frozen=True):
+class Skew(OfOne, frozen=True):
     """The process's clock is off by `offset` seconds and runs at `rate`."""
 
     offset: float
@@ -407,33 +407,7 @@ class Blackout(Fault, frozen=True):
         return msgspec.structs.replace(self, crashes=left) if left else None
 
 
-AnyFault = (
-    Weather
-    | Partition
-    | OneWay
-    | Spike
-    | Crash
-    | Pause
-    | SlowReceiver
-    | SlowDisk
-    | FullDisk
-    | FailingDisk
-    | Skew
-    | Ambush
-    | Blackout
-)
-Schedule = tuple[AnyFault, ...]
-
-
-def flapping(sides: Sides, at: float, until: float, period: float) -> Schedule:
+def flapping(sides: Sides, at: float, until: float, period: float) -> tuple[Partition, ...]:
     """A partition that comes and goes: cut for half of each period."""
     cuts = max(1, round((until - at) / period))
     return tuple(Partition(at=at + n * period, until=at + (n + 0.5) * period, sides=sides) for n in range(cuts))
-
-
-KINDS = (
-    *("loss", "duplication", "reordering"),
-    *(kind.kind for kind in (Spike, Partition, OneWay, Crash, Pause, SlowReceiver, SlowDisk, FullDisk, FailingDisk)),
-    *(Skew.kind, Ambush.kind, Blackout.kind, "flapping", "overlap"),
-)
-"""Every kind that can be switched on alone. Flapping and overlapping partitions are schedules of plain ones."""

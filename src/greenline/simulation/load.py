@@ -1,169 +1,120 @@
-"""The load on replicas: clients in sessions, who ask one server at a time and note what they asked and were told.
-
-A session has a window: so many submissions may be unanswered at the server that it is bound to, and the next ones wait.
-It moves on when a request of it names another server, or when its server has died: what is unanswered then stays so,
-as nobody asks twice. All clients write by one clock.
-"""
+"""The load on replicas: brings databases, clients and operators into a world, and says what they come to in the end."""
 
 from __future__ import annotations
 
-import re
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
-from greenline.kernel import evidence
-from greenline.kernel.actions import Action, pack
+from greenline.database.procedures import PROCEDURES
+from greenline.kernel.actions import Action
+from greenline.kernel.database import Activate, Expire
 from greenline.kernel.identities import ProcId
 from greenline.replication.core import Boot, Engine
-from greenline.replication.port import Accepted, Level, Refused, Replied, Submit
+from greenline.replication.port import Level
 from greenline.replication.replica import Replica
-from greenline.simulation.applications import Application
+from greenline.simulation.clients import Client
 from greenline.simulation.databases import Databases
+from greenline.simulation.desk import Desk as Desk
+from greenline.simulation.desk import Submission
 from greenline.simulation.mutants.mutant import Wrapped
+from greenline.simulation.operators import Operators
 from greenline.simulation.process import Process
 from greenline.simulation.requests import Request
+from greenline.simulation.wishes import Activation, Expiry, wish_of
 from greenline.simulation.world import World
 
-BETWEEN = " ; "
-"""Between the operations of one submission."""
-RED = "red"
-GREEN = "green"
-
-
-@dataclass(frozen=True)
-class Submission:
-    session: str
-    actions: tuple[Action, ...]
-    level: Level
-
-
-@dataclass
-class Session:
-    """One client, as it stands."""
-
-    desk: Desk | None = None
-    unanswered: int = 0
-    waiting: deque[Request] = field(default_factory=deque)
-
-
-class Desk(Application):
-    """Where the clients of one server are served, in one life of it."""
-
-    def __init__(self, process: Process, load: Load) -> None:
-        super().__init__(process)
-        self.load = load
-        self.submissions: dict[int, Submission] = {}
-        self.unanswered: set[int] = set()
-        self.accepted = 0
-        self.answers: list[str] = []
-        """The outcomes of what is green, in the order in which they came."""
-        self.refusals: list[str] = []
-
-    def take(self, request: Request) -> bool:
-        return self.process.is_running and self.load.take(self, request)
-
-    def submit(self, submission: Submission) -> int:
-        """Hand it to the engine; the ticket says which answers are its own."""
-        process, router = self.process, self.process.router
-        assert router is not None, "who is asked is up"
-        ticket = len(self.submissions) + 1
-        self.submissions[ticket] = submission
-        self.unanswered.add(ticket)
-        for action in submission.actions:
-            self._note(evidence.CALL, action, submission.level, action.body.decode(), members=process.name)
-        actions = submission.actions
-        process.perform(router.ask(process.clock(), Submit(ticket, pack(actions), len(actions), submission.level)))
-        return ticket
-
-    def submit_together(self, operations: tuple[str, ...], level: Level) -> int:
-        """As a session of this process, whatever else it waits for."""
-        session = f"at-{self.process.name}"
-        actions = tuple(Action(session, self.load.next_number(session), each.encode()) for each in operations)
-        self.load.sessions.setdefault(session, Session())
-        return self.submit(Submission(session, actions, level))
-
-    def hear(self, upcall: Any) -> None:
-        super().hear(upcall)
-        match upcall:
-            case Accepted(ticket):
-                self.accepted += 1
-                submission = self.submissions[ticket]
-                for action in submission.actions:
-                    self._note(evidence.RETURN, action, submission.level, colour=RED, members=self.process.name)
-            case Replied(ticket, position, first, outcomes, level):
-                submission = self.submissions[ticket]
-                for place, (action, outcome) in enumerate(zip(submission.actions, outcomes, strict=True)):
-                    text = outcome.decode()
-                    self.answers.append(text)
-                    columns = {"colour": GREEN, "position": position, "sub": first + place}
-                    self._note(evidence.RETURN, action, level, text, members=self.process.name, **columns)
-                self._answered(ticket, submission)
-            case Refused(ticket, reason):
-                submission = self.submissions[ticket]
-                self.refusals.append(reason)
-                for action in submission.actions:
-                    self._note(evidence.REFUSED, action, submission.level, reason, members=self.process.name)
-                self._answered(ticket, submission)
-
-    def _answered(self, ticket: int, submission: Submission) -> None:
-        if ticket in self.unanswered:
-            self.unanswered.discard(ticket)
-            self.load.answered(self, submission.session)
-
-    def _note(self, kind: str, action: Action, level: Level, detail: str | None = None, **columns: Any) -> None:
-        self.load.world.note(kind, detail, message=str(action), service=level.value, **columns)
+STOPPED_AFTER_S = 0.2
+"""At most: who was told that it has left is stopped for good so soon."""
 
 
 class Load:
-    """Brings the clients into a world, and its databases."""
-
     def __init__(self, world: World, seed: str) -> None:
         self.world = world
         self.databases = Databases(world, seed)
-        self.sessions: dict[str, Session] = {}
-        self._numbers: dict[str, int] = {}
-        """Of the sessions that are numbered here, and not in a plan."""
+        self.operators = Operators(world, seed)
+        self.clients: dict[str, Client] = {}
+        self._seed = seed
+        self._chance = Random(f"{seed}/load")
+        self._names = 0
         world.application = lambda process: Desk(process, self)
+        world.at_death.append(self._died)
+        world.complaints.append(self._complaints)
         for process in world.processes.values():
             process.app = world.application(process)
 
-    def next_number(self, session: str) -> int:
-        self._numbers[session] = self._numbers.get(session, 0) + 1
-        return self._numbers[session]
-
     def take(self, desk: Desk, request: Request) -> bool:
-        session = self.sessions.setdefault(submission_of(request).session, Session())
-        if session.desk is not desk:
-            self.world.counts["requests given up by those who moved on"] += len(session.waiting)
-            session.desk, session.unanswered = desk, 0
-            session.waiting.clear()
-        session.waiting.append(request)
-        self._go_on(desk, session)
+        """Somebody wants something, preferably of this server."""
+        wish = wish_of(request)
+        match wish:
+            case Activation(name, version):
+                digest = next(each.digest for each in PROCEDURES if (each.name, each.version) == (name, version))
+                self.operators.ask(Activate(name, version, digest), desk.process.name)
+            case Expiry(behind):
+                before = max(place.database.position for place in self.databases.places.values()) - behind
+                if before > 0:
+                    self.operators.ask(Expire(before), desk.process.name)
+            case _:
+                self._client(wish.client).want(wish, request.window, desk)
         return True
 
-    def answered(self, desk: Desk, name: str) -> None:
-        session = self.sessions[name]
-        if session.desk is desk:
-            session.unanswered -= 1
-            desk.process.later(0.0, self._go_on, desk, session)
+    def _client(self, name: str) -> Client:
+        if name not in self.clients:
+            self.clients[name] = Client(self.world, name, Random(f"{self._seed}/client/{name}"))
+        return self.clients[name]
 
-    def _go_on(self, desk: Desk, session: Session) -> None:
-        """Ask what waits, as far as the window allows."""
-        while session.desk is desk and session.waiting and session.unanswered < session.waiting[0].window:
-            if not desk.process.is_running:
-                return
-            session.unanswered += 1
-            desk.submit(submission_of(session.waiting.popleft()))
+    def submit_together(self, desk: Desk, operations: tuple[str, ...], level: Level) -> int:
+        """As a new client of this server, who asks once."""
+        session = self.new_client(desk)
+        actions = tuple(Action(session, number, each.encode()) for number, each in enumerate(operations, start=1))
+        return desk.submit(Submission(actions, operations, level))
+
+    def new_client(self, desk: Desk) -> str:
+        """The name of one who asks this server, once."""
+        self._names += 1
+        return f"{desk.process.name}-{self._names}"
+
+    def let_go(self, name: ProcId) -> None:
+        """It was told that it has left."""
+        self.world.agenda.after(self._chance.uniform(0.0, STOPPED_AFTER_S), self.world.part_with, name)
+
+    def _died(self, process: Process, _: bool) -> None:
+        for client in self.clients.values():
+            client.lose(process.name)
+        if self.world.is_healed and has_left(self.world, process.name):
+            # It was down when the others went on without it: they refuse it, and it halts.
+            self.world.agenda.after(0.0, self.world.part_with, process.name)
+
+    def _complaints(self) -> Iterator[str]:
+        for name in self.world.living:
+            if not is_replica(self.world, name):
+                yield f"{name} is no replica"
+            elif has_left(self.world, name):
+                yield f"{name} has left, and was not told"
+        for client in self.clients.values():
+            yield from client.complaints()
+        yield from self.operators.complaints()
 
 
 def finals(world: World) -> Iterator[dict[str, Any]]:
-    """The columns of the last rows of a quiet run, one for each database."""
+    """The columns of the last rows of a quiet run, one for each database of a replica."""
     desk = world[world.names[0]].app
     assert isinstance(desk, Desk), "replicas have clients"
-    for name, position, digest in desk.load.databases.finals():
-        yield {"members": name, "position": position, "digest": digest, "sub": reds(world, name)}
+    for name, position, digest, contents in desk.load.databases.finals():
+        if is_replica(world, name):
+            columns = {"members": name, "position": position, "digest": digest, "sub": reds(world, name)}
+            yield {**columns, "detail": contents}
+
+
+def is_replica(world: World, name: ProcId) -> bool:
+    """Is it up, and no newcomer any more?"""
+    return world[name].is_running and not replica_of(world, name).is_new
+
+
+def has_left(world: World, name: ProcId) -> bool:
+    """Do others know that it has left?"""
+    others = [replica_of(world, other) for other in world.living if other != name and world[other].is_running]
+    return any(other.roster.is_gone(name) for other in others)
 
 
 def reds(world: World, name: ProcId) -> int:
@@ -183,15 +134,3 @@ def replica_of(world: World, name: ProcId) -> Replica:
     if not isinstance(core, Engine) or isinstance(core.phase, Boot):
         raise TypeError(f"{name} is no replica, or is down")
     return core.phase.server.replica
-
-
-def submission_of(request: Request) -> Submission:
-    """What a request asks of a replica."""
-    found = [_ACTION.fullmatch(part) for part in request.text.split(BETWEEN)]
-    actions = tuple(Action(each[1], int(each[2]), each[3].encode()) for each in found if each)
-    if len(actions) < len(found):
-        raise ValueError(f"{request.text!r} asks nothing of a replica; write it like 's1/4 append l1 7'")
-    return Submission(actions[0].session, actions, request.level or Level.LOCAL)
-
-
-_ACTION = re.compile(r"([\w-]+)/(\d{1,15}) (.*)")

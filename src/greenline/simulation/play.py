@@ -47,7 +47,7 @@ def prepare(plan: Plan) -> World:
     """The world of a plan, with everything on its agenda that will befall it."""
     subject = SUBJECTS[plan.core]
     seed = f"{plan.core}/{plan.seed}"
-    world = subject.world(plan.names, seed, plan.latency, plan.mutant)
+    world = subject.world(plan.names, seed, plan.latency, plan.mutant, plan.newcomers)
     if subject.medium is not None:
         subject.medium(world, Random(f"{seed}/medium"))
     world.schedule(plan.schedule)  # first: a clock is skewed before its process starts
@@ -71,11 +71,11 @@ def play(plan: Plan, with_packets: bool = False) -> Run:
     deadline = agenda.now + subject.patience
     most_steps = world.steps + STEPS_AFTER_HEALING * plan.most_steps
     is_quiet = world.run_until_quiet(subject.quiet_for, deadline, most_steps)
-    waiting = [process.name for process in world.processes.values() if process.app.is_kept_waiting]
+    waiting = world.still_waiting()
     end = End.QUIET if is_quiet and not waiting else End.STUCK
     detail = f"nothing has changed for {subject.quiet_for:g} s" if is_quiet else "still changing, long after healing"
     if waiting:
-        detail = f"the port of {' '.join(waiting)} was busy and never became ready"
+        detail = f"{detail}; {'; '.join(waiting)}"
     if end is End.QUIET and subject.finals is not None:
         for columns in subject.finals(world):
             world.note(evidence.FINAL, **columns)

@@ -41,6 +41,8 @@ class Process:
         """What it waits for outside: forced writes and answers."""
         self.wanted_down = 0
         """How many faults want it down at the moment."""
+        self.is_gone = False
+        """It is never started again."""
         self._world = world
         self._pauses = 0
         self._service_s = 0.0
@@ -72,7 +74,7 @@ class Process:
         self.perform(self.router.boot(self.clock(), self.disk.contents()))
 
     def start_if_wanted(self) -> None:
-        if self.router is None and not self.wanted_down and not self._world.is_healing:
+        if self.router is None and not (self.wanted_down or self.is_gone or self._world.is_healing):
             self.start()
 
     def crash(self, keep: float = 0.0, tear: bool = False) -> None:

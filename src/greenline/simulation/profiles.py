@@ -9,7 +9,9 @@
 |          | 1 or 2 one-way cuts; 2 or 3 ambushes (a crash or a partition while membership changes); |
 |          | 1 to 3 crashes at any order, with a restart; 1 or 2 pauses; 1 or 2 disk faults (slow, full, failed); |
 |          | and, each in half of the runs: partitions, a flapping link, delay spikes, a slow receiver, skewed clocks; |
-|          | for a subject that has to survive it, in 1 of 5 runs: a blackout (everybody crashes within 50 ms) |
+|          | for a subject that has to survive it, in 1 of 5 runs: a blackout (everybody crashes within 50 ms); |
+|          | where processes come and go: newcomers arrive (6 of 10 runs), what they are given is intercepted (half of |
+|          | those); a departure (1 of 3), a removal (1 of 4), a change of weight (1 of 4); two stay in any case |
 
 A fault lasts between T/40 and T/5. `only` keeps the named kinds; each of those is then drawn in every run, also
 where its profile would not have it, so that every kind can be switched on alone.
@@ -23,8 +25,8 @@ from random import Random
 import msgspec
 
 from greenline.kernel.identities import ProcId
+from greenline.simulation.comings import Arrival, Departure, Interception, Removal, Weighing
 from greenline.simulation.faults import (
-    KINDS,
     Ambush,
     Blackout,
     Crash,
@@ -33,7 +35,6 @@ from greenline.simulation.faults import (
     OneWay,
     Partition,
     Pause,
-    Schedule,
     Sides,
     Skew,
     SlowDisk,
@@ -42,6 +43,13 @@ from greenline.simulation.faults import (
     Weather,
     flapping,
 )
+from greenline.simulation.schedule import COMINGS, KINDS, Schedule
+
+MOST_LEAVERS = 2
+LEAST_LEFT = 2
+"""So many stay whatever happens."""
+LATE = 0.1
+"""How many newcomers come only when the network has healed."""
 
 Drawing = Callable[["Draw"], Schedule]
 
@@ -49,10 +57,15 @@ Drawing = Callable[["Draw"], Schedule]
 class Draw:
     """Draws single faults for a run of so many seconds among these processes."""
 
-    def __init__(self, chance: Random, names: tuple[ProcId, ...], seconds: float) -> None:
+    def __init__(
+        self, chance: Random, names: tuple[ProcId, ...], seconds: float, newcomers: tuple[ProcId, ...] = ()
+    ) -> None:
         self.chance = chance
-        self.names = names
+        self.names = names + newcomers
+        self.newcomers = newcomers
         self.seconds = seconds
+        self.stayers = list(self.names)
+        """Of whom nobody has asked yet that they leave."""
 
     def span(self) -> tuple[float, float]:
         at = self.chance.uniform(0.02, 0.85) * self.seconds
@@ -165,6 +178,55 @@ class Draw:
             for name in self.names
         )
 
+    # Replicas that come and go.
+
+    def arrivals(self) -> Schedule:
+        drawn: Schedule = ()
+        for name in self.newcomers:
+            at = self.chance.uniform(0.02, self.chance.choice((0.4, 0.9))) * self.seconds
+            drawn += () if self.chance.random() < LATE else (Arrival(at=at, until=at, process=name),)
+        return drawn
+
+    def departure(self) -> Schedule:
+        at, _ = self.span()
+        return tuple(Departure(at=at, until=at, process=name, asked=self.one()) for name in self._leaver())
+
+    def removal(self) -> Schedule:
+        at = self.chance.uniform(0.1, 0.7) * self.seconds
+        until = at + self.chance.uniform(0.2, 0.6) * self.seconds
+        keep, is_void = self.chance.choice((0.0, 1.0)), self.chance.random() < 0.5
+        return tuple(
+            Removal(at=at, until=until, process=name, is_void=is_void, keep=keep, tear=self.chance.random() < 0.5)
+            for name in self._leaver()
+        )
+
+    def _leaver(self) -> list[ProcId]:
+        """Somebody who may go, if anybody may."""
+        if len(self.stayers) <= max(LEAST_LEFT, len(self.names) - MOST_LEAVERS):
+            return []
+        leaver = self.chance.choice(self.stayers)
+        self.stayers.remove(leaver)
+        return [leaver]
+
+    def weighing(self) -> Schedule:
+        at, _ = self.span()
+        return (Weighing(at=at, until=at, process=self.one(), weight=self.chance.choice((0, 1, 2, 3))),)
+
+    def interception(self) -> Schedule:
+        chance = self.chance
+        at = chance.uniform(0.0, 0.2) * self.seconds
+        strikes = chance.choice(("source", "source", "newcomer", "both"))
+        delay, keep = chance.choice((0.0, chance.uniform(0.0, 0.02))), chance.choice((0.0, 1.0))
+        return (Interception(at=at, until=at, delay=delay, strikes=strikes, lasts=self.lasting(), keep=keep),)  # type: ignore[arg-type]
+
+    def comings_and_goings(self) -> Schedule:
+        drawn = self.arrivals()
+        if self.newcomers:
+            drawn += self.perhaps(0.5, lambda: self.several(1, 2, self.interception))
+        for probability, drawing in ((0.35, self.departure), (0.25, self.removal), (0.25, self.weighing)):
+            drawn += self.perhaps(probability, drawing)
+        return drawn
+
     def several(self, low: int, high: int, *drawings: Callable[[], Schedule]) -> Schedule:
         """Between so many and so many, each one of these."""
         drawn: Schedule = ()
@@ -228,6 +290,11 @@ ALONE: dict[str, Drawing] = {
     "disk-full": lambda draw: draw.several(1, 2, draw.full_disk),
     "disk-fail": lambda draw: draw.several(1, 2, draw.failing_disk),
     "skew": lambda draw: draw.skew(),
+    "arrival": lambda draw: draw.arrivals(),
+    "departure": lambda draw: draw.departure(),
+    "removal": lambda draw: draw.removal(),
+    "weighing": lambda draw: draw.several(1, 3, draw.weighing),
+    "interception": lambda draw: draw.arrivals() + draw.several(1, 2, draw.interception),
 }
 
 assert set(ALONE) == set(KINDS), "every kind of fault can be switched on alone"
@@ -240,14 +307,20 @@ def draw_schedule(
     seconds: float,
     only: tuple[str, ...] = (),
     blackouts: float = 0.0,
+    newcomers: tuple[ProcId, ...] | None = None,
 ) -> Schedule:
-    """The faults of one run; `blackouts`: in how many storms everything goes dark."""
-    draw = Draw(chance, names, seconds)
+    """The faults of one run; `blackouts`: in how many storms everything goes dark; `newcomers`: who comes, where
+    processes come and go."""
+    draw = Draw(chance, names, seconds, newcomers or ())
     if len(names) < 2:
         raise ValueError("one process alone has no network to fail; simulate at least two")
     if only:
+        if newcomers is None and any(kind in COMINGS for kind in only):
+            raise ValueError("here nobody comes and goes")
         return tuple(fault for kind in only for fault in ALONE[kind](draw))
     drawn = PROFILES[profile](draw)
     if blackouts and profile == "storm":
         drawn += draw.perhaps(blackouts, draw.blackout)
+    if newcomers is not None and profile == "storm":
+        drawn += draw.comings_and_goings()
     return drawn

@@ -9,18 +9,15 @@ import msgspec
 
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service
-from greenline.replication.port import Level
+from greenline.replication.port import Level, Reads
 from greenline.simulation.faults import Time
 
 FLOOD = 60
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An application asks its process to multicast, or clients ask a replica; one that is down or paused is not asked.
-
-    To a replica, the text is one submission: `s1/4 append l1 7`, the session, its number and the operation, or several
-    of them with ` ; ` between.
-    """
+    """An application asks its process to multicast; one that is down or paused is not asked. Or a client wants
+    something of a replica, in the words of `simulation.wishes`; it goes elsewhere if this one does not answer."""
 
     at: Time
     process: ProcId
@@ -29,11 +26,15 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     level: Level | None = None
     """Of what is asked of a replica."""
     window: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """So many submissions of its session may be unanswered when it is asked."""
+    """So much of what its client has asked may be unanswered when it is asked."""
+    reads: Reads | None = None
+    """What a query may see."""
+    is_patient: bool = True
+    """A query that cannot be answered at once may wait."""
 
     def __str__(self) -> str:
-        if self.level is not None:
-            return f"{self.process} is asked {self.text!r}, {self.level}"
+        if self.level is not None or self.reads is not None:
+            return f"{self.process} is asked {self.text!r}, {', '.join(filter(None, (self.level, self.reads)))}"
         return f"{self.process} multicasts {self.text!r}, {self.service}"
 
 

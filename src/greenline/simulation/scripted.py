@@ -33,7 +33,7 @@ from greenline.simulation.agenda import Agenda
 from greenline.simulation.cluster import Cluster
 from greenline.simulation.disk import Disk
 from greenline.simulation.process import Process
-from greenline.simulation.subjects import ENGINE_OVER_ADVERSARY, OVER, Subject
+from greenline.simulation.subjects import BIRTH_BYTES, ENGINE_OVER_ADVERSARY, OVER, Subject
 from greenline.simulation.world import Build
 
 TICK_S = 0.0005
@@ -45,8 +45,9 @@ Where = Callable[[Any], bool]
 def over_script(of: Callable[[ProcId, tuple[ProcId, ...]], Settings]) -> Subject:
     """The engine over this medium, with these settings for each server."""
 
-    def build(me: ProcId, names: tuple[ProcId, ...], _: object) -> list[Layer]:
-        return [Layer("engine", 2, Engine(of(me, names)), None, Record), Layer("script", 1, Stub(), None, None)]
+    def build(me: ProcId, names: tuple[ProcId, ...], chance: Random) -> list[Layer]:
+        engine = Engine(of(me, names), chance.randbytes(BIRTH_BYTES))
+        return [Layer("engine", 2, engine, None, Record), Layer("script", 1, Stub(), None, None)]
 
     exact: Build = build
     return replace(
@@ -104,8 +105,10 @@ class ScriptedDisk(Disk):
 
 
 class Scripted(Cluster):
-    def __init__(self, names: str, subject: Subject, mutant: str | None = None, down: str = "") -> None:
-        super().__init__(names, 0, subject, None, mutant, down=names)
+    def __init__(
+        self, names: str, subject: Subject, mutant: str | None = None, down: str = "", newcomers: str = ""
+    ) -> None:
+        super().__init__(names, 0, subject, None, mutant, down=names, newcomers=newcomers)
         self._disks = {name: ScriptedDisk(self.world.agenda, Random(name)) for name in self.names}
         self.said: list[Spoken] = []
         """Every message that was sent, in the order of sending."""
@@ -118,7 +121,7 @@ class Scripted(Cluster):
         self.world.at_death.append(self._bury)
         for name, process in self.world.processes.items():
             process.disk = self._disks[name]
-            if name not in down.split():
+            if name in self.world.founders and name not in down.split():
                 process.start()
 
     # What a scenario says.
@@ -133,7 +136,7 @@ class Scripted(Cluster):
             names = self._known(side)
             self._holds = [replace(hold, names=hold.names.difference(names)) for hold in self._holds]
             self._form([self._seat(name) for name in in_order(names)], lost or (lambda _: False))
-            is_whole = len(names) == len(self.names) and not self.world.active
+            is_whole = set(names) == set(self.living) and not self.world.active
             self.world.note(evidence.HEALED if is_whole else evidence.FAULT, f"{' '.join(names)} form a configuration")
         self._wake()
         return self

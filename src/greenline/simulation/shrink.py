@@ -12,10 +12,12 @@ from typing import TypeVar
 import msgspec
 
 from greenline.kernel.identities import ProcId
-from greenline.simulation.faults import Ambush, AnyFault, Blackout, Crash
+from greenline.simulation.comings import Interception, Removal
+from greenline.simulation.faults import Ambush, Blackout, Crash
 from greenline.simulation.network import Latency
 from greenline.simulation.plan import Plan
 from greenline.simulation.requests import Request
+from greenline.simulation.schedule import AnyFault
 
 T = TypeVar("T")
 Fails = Callable[[Plan], bool]
@@ -58,8 +60,8 @@ def steps(plan: Plan) -> list[str]:
 
 
 def _fewer_processes(plan: Plan, fails: Fails) -> Plan:
-    for name in reversed(plan.names):
-        if len(plan.names) > 2:
+    for name in reversed(plan.everybody):
+        if len(plan.names) > 2 or name in plan.newcomers:
             smaller = _without(plan, name)
             if fails(smaller):
                 plan = smaller
@@ -70,6 +72,7 @@ def _without(plan: Plan, name: ProcId) -> Plan:
     return msgspec.structs.replace(
         plan,
         names=tuple(each for each in plan.names if each != name),
+        newcomers=tuple(each for each in plan.newcomers if each != name),
         schedule=tuple(left for fault in plan.schedule if (left := fault.without(name)) is not None),
         requests=tuple(request for request in plan.requests if request.process != name),
     )
@@ -144,6 +147,10 @@ def _plainer(fault: AnyFault) -> Iterator[AnyFault]:
             yield msgspec.structs.replace(fault, crashes=plain)
         if len(fault.crashes) == 1:
             yield fault.crashes[0].moved_to(fault.at + fault.crashes[0].at)
+    if isinstance(fault, Removal) and (fault.keep or fault.tear or fault.is_void):
+        yield msgspec.structs.replace(fault, keep=0.0, tear=False, is_void=False)
+    if isinstance(fault, Interception) and (fault.delay or fault.keep):
+        yield msgspec.structs.replace(fault, delay=0.0, keep=0.0)
     if isinstance(fault, Crash):
         if fault.orders:
             yield msgspec.structs.replace(fault, orders=0)

@@ -8,20 +8,23 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from greenline.database.procedures import PROCEDURES
 from greenline.kernel.evidence import Row
-from greenline.kernel.identities import ProcId
+from greenline.kernel.identities import ProcId, in_order
 from greenline.kernel.ports import Service
 from greenline.kernel.router import Layer
 from greenline.noticeboard.core import Noticeboard
 from greenline.noticeboard.messages import Message, Notice
 from greenline.replication.core import Engine
 from greenline.replication.messages import Record
+from greenline.replication.port import Procedure
 from greenline.replication.settings import Settings as EngineSettings
 from greenline.ring.core import RingCore
 from greenline.ring.messages import AnyMessage, Ceiling
 from greenline.ring.settings import Reach, Settings
 from greenline.simulation.adversary import Adversary, Stub, Temper
-from greenline.simulation.coverage import cases, changes_of_a_ring, life_of_an_engine
+from greenline.simulation.coverage import cases, changes_of_a_ring
+from greenline.simulation.engine_coverage import life_of_an_engine
 from greenline.simulation.load import Load, finals
 from greenline.simulation.mutants import engine as engine_mutants
 from greenline.simulation.mutants import noticeboard as noticeboard_mutants
@@ -69,6 +72,8 @@ class Subject:
     """How many times the usual steps a run may take before it heals."""
     blackouts: float = 0.0
     """In how many of its storms everybody crashes at about the same time."""
+    comes_and_goes: bool = False
+    """Its processes may be more or fewer in time: they join and leave."""
 
     @property
     def core(self) -> str:
@@ -80,16 +85,26 @@ class Subject:
         """What it is simulated over, where there is a choice."""
         return self.name.partition(OVER)[2] or None
 
-    def world(self, names: tuple[ProcId, ...], seed: str, latency: Latency, mutant: str | None = None) -> World:
-        """A world of this protocol's processes."""
+    def world(
+        self,
+        names: tuple[ProcId, ...],
+        seed: str,
+        latency: Latency,
+        mutant: str | None = None,
+        newcomers: tuple[ProcId, ...] = (),
+    ) -> World:
+        """A world of this protocol's processes; newcomers are down until they arrive."""
         world = World(
             names,
             seed,
             self.build if mutant is None else self.mutants[mutant].spoil(self.build),
+            newcomers=newcomers,
             latency=latency,
             unsettled=self.unsettled,
             restless=self.restless,
         )
+        if mutant is not None:
+            world.database = self.mutants[mutant].database
         if self.furnish is not None:
             self.furnish(world, seed)
         return world
@@ -169,7 +184,10 @@ RING_MULTICAST = replace(
 )
 
 
-ENGINE_LIMITS = {
+ENGINE_PROCEDURES = tuple(Procedure(each.name, each.version, each.digest) for each in PROCEDURES)
+"""What every simulated database has."""
+ENGINE_LIMITS: dict[str, Any] = {
+    "procedures": ENGINE_PROCEDURES,
     "buffered": 32,
     "ongoing": 4,
     "unapplied": 8,
@@ -181,11 +199,16 @@ ENGINE_LIMITS = {
 """So small that a run of some seconds reaches them."""
 
 
+BIRTH_BYTES = 16
+"""Of what tells a server from another of its name."""
+
+
 def _engine(below: Build, **settings: Any) -> Build:
     """Replicas over some provider of the group communication port."""
 
     def build(me: ProcId, names: tuple[ProcId, ...], chance: Random) -> list[Layer]:
-        engine = Engine(EngineSettings(servers=tuple(sorted(names)), **settings))
+        common: dict[str, Any] = {"servers": in_order(names)}
+        engine = Engine(EngineSettings(**{**common, **settings}), chance.randbytes(BIRTH_BYTES))
         return [Layer("engine", 2, engine, None, Record), *below(me, names, chance)]
 
     return build
@@ -213,7 +236,7 @@ ENGINE_OVER_ADVERSARY = Subject(
     name=f"engine{OVER}adversary",
     summary="the replication engine, over any execution that Extended Virtual Synchrony allows",
     build=_engine(_stub, **ENGINE_LIMITS),
-    rules=("run", "evs", "provider", "replication"),
+    rules=("run", "evs", "provider", "replication", "access"),
     services=(Service.SAFE,),
     unsettled=_EXCHANGES,
     horizon=4.0,
@@ -228,6 +251,7 @@ ENGINE_OVER_ADVERSARY = Subject(
     finals=finals,
     steps_factor=4,
     blackouts=0.2,
+    comes_and_goes=True,
 )
 
 ENGINE_OVER_RING = replace(

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
+from greenline.database.sqlite import MemorySqlite
 from greenline.kernel import evidence
+from greenline.kernel.actions import Outcome
 from greenline.kernel.evidence import WORLD, Row
 from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Ask
 from greenline.kernel.router import Layer, Router
+from greenline.replication.port import Change
 from greenline.simulation.agenda import Agenda
 from greenline.simulation.applications import Application, Speaker
 from greenline.simulation.disk import Disk
-from greenline.simulation.faults import AnyFault, Schedule
 from greenline.simulation.network import Latency, Network
 from greenline.simulation.process import Process
+from greenline.simulation.schedule import AnyFault, Schedule
 
 Build = Callable[[ProcId, tuple[ProcId, ...], Random], Sequence[Layer]]
-"""Makes the cores of one process, the topmost first: its name, everybody's names, and its chance."""
+"""Makes the cores of one process, the topmost first: its name, the founders' names, and its chance."""
 Port = Callable[[ProcId, Ask], tuple[Any, float] | None]
 """Answers a `Call`: the result and the seconds that it takes; or later, through `Process.answer`."""
 
@@ -32,6 +35,22 @@ _CONFIGURATIONS = frozenset({evidence.REGULAR, evidence.TRANSITIONAL})
 _DEATHS = frozenset({evidence.CRASH, evidence.HALT})
 
 
+class Operators(Protocol):
+    """Those who ask for changes of a cluster."""
+
+    def ask(
+        self,
+        change: Change,
+        first: ProcId | None = None,
+        never: ProcId | None = None,
+        then: Callable[[Outcome], None] | None = None,
+    ) -> None:
+        """Of this server first, then of others, but not of that one, until somebody answers; then do this."""
+
+    def give_up(self, change: Change) -> None:
+        """It is not asked again."""
+
+
 class World:
     def __init__(
         self,
@@ -39,19 +58,32 @@ class World:
         seed: str,
         build: Build,
         *,
+        newcomers: tuple[ProcId, ...] = (),
         latency: Latency | None = None,
         unsettled: frozenset[str] = frozenset(),
         restless: frozenset[str] = frozenset(),
         ports: dict[str, Port] | None = None,
     ) -> None:
-        self.names = names
+        self.founders = names
+        self.names = names = names + newcomers
         self.application: Callable[[Process], Application] = Speaker
         """Who stands on top of each life of a process."""
+        self.database: type[MemorySqlite] = MemorySqlite
+        """What stands behind a process that has a database."""
         self.at_death: list[Callable[[Process, bool], None]] = []
         """Who is told of each death, and whether the power went with it: whether the disk lost what was not forced."""
+        self.at_healing: list[Callable[[], None]] = []
+        """Who is told when everything is well again."""
+        self.complaints: list[Callable[[], Iterable[str]]] = []
+        """Who says, when nothing changes any more, what is still waited for."""
+        self.operators: Operators | None = None
         self.agenda = Agenda()
         self.network = Network(self.agenda, names, seed, latency or Latency(), self._arrive)
         self.processes = {name: Process(self, name, Disk(self.agenda, Random(f"{seed}/disk/{name}"))) for name in names}
+        self.expected = set(newcomers)
+        """Who has not arrived yet."""
+        for name in newcomers:
+            self.processes[name].wanted_down += 1
         self.ports = ports or {}
         self.rows: list[Row] = []
         self.counts: Counter[str] = Counter()
@@ -63,6 +95,8 @@ class World:
         self.watch_packets: Callable[[ProcId, tuple[ProcId, ...], bytes], None] | None = None
         self.ambushes: list[Callable[[], None]] = []
         """What waits for some core to enter an unsettled phase."""
+        self.lookouts: dict[str, list[Callable[[Row], None]]] = {}
+        """What waits for the next row of a kind."""
         self._phases: dict[tuple[ProcId, str | None], str | None] = {}
         self.active: list[AnyFault] = []
         """The faults at work."""
@@ -79,11 +113,16 @@ class World:
         """The configuration that each life was told last, and lived to be told."""
 
     def build(self, name: ProcId, life: int) -> Router:
-        layers = self._build(name, self.names, Random(f"{self._seed}/core/{name}/{life}"))
+        layers = self._build(name, self.founders, Random(f"{self._seed}/core/{name}/{life}"))
         return Router(name, self.names, layers)
 
     def __getitem__(self, name: ProcId) -> Process:
         return self.processes[name]
+
+    @property
+    def living(self) -> tuple[ProcId, ...]:
+        """All but those who were stopped for good."""
+        return tuple(name for name in self.names if not self.processes[name].is_gone)
 
     @property
     def is_working(self) -> bool:
@@ -155,9 +194,34 @@ class World:
             self.end(self.active[-1])
         self.is_healing = False  # nobody starts before the last fault is over
         self.note(evidence.HEALED, "the network heals, and everybody is up")
-        for process in self.processes.values():
-            process.start_if_wanted()
+        for name in self.names:
+            self.arrive(name)
+            self.processes[name].start_if_wanted()
         self.last_change = self.agenda.now
+        for tell in self.at_healing:
+            tell()
+
+    def arrive(self, name: ProcId) -> None:
+        """A newcomer begins its first life, if it has not yet."""
+        if name in self.expected:
+            self.expected.discard(name)
+            self.processes[name].wanted_down -= 1
+            self.processes[name].start_if_wanted()
+
+    def part_with(self, name: ProcId) -> None:
+        """Stop a process for good: it has left, or was removed."""
+        process = self.processes[name]
+        if not process.is_gone:
+            self.counts["processes stopped for good"] += 1
+            self.note(evidence.GONE, members=name)
+            process.is_gone = True
+            process.crash(keep=1.0)
+
+    def still_waiting(self) -> list[str]:
+        """What somebody waits for, though nothing changes any more."""
+        busy = [name for name, process in self.processes.items() if process.app.is_kept_waiting]
+        said = [f"the port of {' '.join(busy)} was busy and never became ready"] if busy else []
+        return said + [each for complain in self.complaints for each in complain()]
 
     def _arrive(self, sender: ProcId, receiver: ProcId, frame: bytes) -> None:
         self.processes[receiver].arrive(sender, frame)
@@ -168,6 +232,9 @@ class World:
         self.rows.append(row)
         self._next_index[row.process, row.incarnation] = row.local_index + 1
         kind = row.kind
+        if kind in self.lookouts:
+            for look in self.lookouts.pop(kind):
+                look(row)
         if kind in _CHANGES:
             self.last_change = self.agenda.now
             self.counts[kind] += 1

@@ -17,6 +17,9 @@ from greenline.spec.certificate import certificate
 CERTIFIED = frozenset({"evs"})
 """Folders whose rules verify a certificate of order."""
 
+RESTS_ON = {"access": ("replication",)}
+"""Folders whose rules read the tables of others as well."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -85,7 +88,7 @@ def folders_by_run(trace: pa.Table) -> dict[str, tuple[str, ...]]:
         if row["layer"] == "noticeboard":
             folders.add("noticeboard")
         elif row["layer"] == "engine":
-            folders.add("replication")
+            folders |= {"replication", "access"}
         elif row["kind"] in ("regular", "transitional", "send", "deliver"):
             folders.add("evs")
     return {run: tuple(sorted(folders)) for run, folders in found.items()}
@@ -114,6 +117,8 @@ class Judge:
     def __init__(self, folders: Iterable[str], threads: int = 1) -> None:
         self._folders = tuple(folders)
         self.rules = tuple(rule for folder in self._folders for rule in rules_in(folder))
+        needed = (each for folder in self._folders for each in (*RESTS_ON.get(folder, ()), folder))
+        self._tables = tuple(dict.fromkeys(needed))
         self._connection = duckdb.connect(":memory:", config={"threads": str(threads)})
 
     def broken(self, trace: pa.Table) -> list[Broken]:
@@ -124,7 +129,7 @@ class Judge:
     def prepare(self, trace: pa.Table) -> None:
         """Make the tables that rules share."""
         self._connection.register("trace", trace)
-        for folder in self._folders:
+        for folder in self._tables:
             for name, sql in tables_of(folder):
                 self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             if folder in CERTIFIED:

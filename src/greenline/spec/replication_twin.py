@@ -6,7 +6,9 @@ says which rules are broken; its purpose is to disagree with the SQL if either i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -26,8 +28,16 @@ ENGINE = (
     "voter",
     "white",
     "discard",
+    "newcomer",
+    "roster",
+    "restored",
+    "left",
+    "force",
 )
-DATABASE = ("apply", "commit", "opened")
+DATABASE = ("apply", "commit", "opened", "replaced")
+"""A database that becomes what a snapshot says is replaced; restored is its engine's word."""
+DECIDED = ("done", "failed", "conflict")
+VERDICTS = (*DECIDED, "again", "early", "crowded", "expired", "released")
 COLOURS = ("red", "yellow", "green")
 WAYS = {
     "OR-1.1 RegPrim",
@@ -67,6 +77,35 @@ class Step:
     def set(self) -> list[str]:
         return self.members.split(" ") if self.members else []
 
+    def has(self, server: str) -> bool:
+        return _is_among(server, self.members)
+
+    @property
+    def words(self) -> list[str]:
+        return [*self.detail.split(" "), "", ""]
+
+    @property
+    def is_done(self) -> bool:
+        """Of a change of the server set."""
+        return self.detail.endswith(" done")
+
+    @property
+    def is_decided(self) -> bool:
+        return self.kind == "apply" and self.detail in DECIDED
+
+
+@dataclass(frozen=True)
+class Seat:
+    """From where to where somebody is a server, and whether it leaves nothing behind."""
+
+    since: int
+    last_since: int
+    until: float
+    is_void: bool
+
+    def holds(self, position: int) -> bool:
+        return self.since <= position < self.until
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -76,13 +115,22 @@ class Operation:
     verb: str
     object: str
     argument: str
-    asked: str
+    request: str
+    is_query: bool
     called: int
-    calls: int
-    refusals: int
     returned: int | None
-    place: tuple[int, int] | None
+    position: int
+    sub: int
     answer: str
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Where it was told to be."""
+        return None if self.returned is None or self.is_query else (self.position, self.sub)
+
+    @property
+    def is_conflict(self) -> bool:
+        return self.returned is not None and self.answer == "conflict"
 
     @property
     def is_list(self) -> bool:
@@ -105,6 +153,7 @@ class Execution:
         own = [row for row in rows if row.process != WORLD]
         self.lives = {(r.process, r.incarnation) for r in own if r.kind in ("start", "crash", "halt")}
         self.dead = {(r.process, r.incarnation) for r in own if r.kind in ("crash", "halt")}
+        self.crashed = {(r.process, r.incarnation) for r in own if r.kind == "crash"}
         self.servers = sorted({process for process, _ in self.lives})
         self.last_life = {
             process: max(life for each, life in self.lives if each == process) for process in self.servers
@@ -113,7 +162,8 @@ class Execution:
             _step(row)
             for row in sorted(own, key=lambda row: (row.process, row.incarnation, row.local_index))
             if (row.process, row.incarnation) in self.lives
-            if (row.layer == "engine" and row.kind in ENGINE) or (row.layer == "database" and row.kind in DATABASE)
+            if (row.layer == "engine" and row.kind in ENGINE)
+            or (row.layer == "database" and row.kind in ("apply", "commit", "opened", "restored"))
         ]
         self._of_kind = {kind: [s for s in self.steps if s.kind == kind] for kind in (*ENGINE, *DATABASE)}
         self.regular = [row for row in own if row.kind == "regular" and row.conf is not None]
@@ -138,14 +188,77 @@ class Execution:
         step = self.first("recover", process, life)
         return step.position if step else 0
 
-    def _is_on_disk(self, step: Step, forced: str, found: str) -> bool:
+    def _is_on_disk(self, step: Step, forced: tuple[str, ...], found: str) -> bool:
         """Its life goes on, or has reported so much forced, or every later life that tells began with so much."""
         if not self.is_over(step.process, step.life):
             return True
         later = [s for s in self.all(found) if s.process == step.process and s.life > step.life]
-        return any(s.position >= step.position for s in self.all(forced, of=(step.process, step.life))) or (
+        return any(s.position >= step.position for s in self.all(*forced, of=(step.process, step.life))) or (
             bool(later) and all(s.position >= step.position for s in later)
         )
+
+    def is_in_the_log(self, step: Step) -> bool:
+        return self._is_on_disk(step, ("durable",), "recover")
+
+    @cached_property
+    def changes(self) -> list[Step]:
+        return self.all("roster")
+
+    @cached_property
+    def seats(self) -> dict[str, Seat]:
+        joins: dict[str, list[int]] = {}
+        leaves: dict[str, list[Step]] = {}
+        for s in self.changes:
+            if s.is_done and s.words[0] == "join":
+                joins.setdefault(s.words[1], []).append(s.position)
+            if s.is_done and s.words[0] == "leave":
+                leaves.setdefault(s.words[1], []).append(s)
+        came_later = {s.process for s in self.all("newcomer")}
+        for server in self.servers:
+            if server not in joins and server not in came_later:
+                joins[server] = [0]
+        return {
+            server: Seat(
+                min(places),
+                max(places),
+                min((s.position for s in leaves.get(server, [])), default=FOREVER),
+                any(re.match("leave .* void ", s.detail) for s in leaves.get(server, [])),
+            )
+            for server, places in joins.items()
+        }
+
+    def reach(self, step: Step) -> int:
+        """How much of the order its process had then."""
+        told = [s for s in self.all("recover", "restored", of=(step.process, step.life)) if s.index <= step.index]
+        greens = [s for s in self.all("mark", of=(step.process, step.life)) if s.is_green and s.index <= step.index]
+        return max((s.position for s in (*told, *greens)), default=0)
+
+    @cached_property
+    def given_up(self) -> dict[str, int]:
+        """Who was, and in which epoch first."""
+        found: dict[str, int] = {}
+        for force in sorted(self.all("force"), key=lambda s: -s.position):
+            for server, seat in self.seats.items():
+                if seat.since <= self.reach(force) and not force.has(server):
+                    found[server] = force.position
+        return found
+
+    def is_agreed(self, step: Step) -> bool:
+        """Its server was not given up, or others have the same order up to here."""
+        if step.process not in self.given_up:
+            return True
+        order = [s for s in (*self.marks, *self.all("restored")) if s.is_green or s.kind == "restored"]
+        others = {(s.position, s.digest) for s in order if s.process not in self.given_up}
+        mine = [s.position for s in order if s.process == step.process and (s.position, s.digest) in others]
+        return step.position <= max(mine, default=0)
+
+    def base(self, step: Step) -> int:
+        """Where the order of its process began, then."""
+        told = [s for s in self.all("restored") if s.process == step.process]
+        return max((s.position for s in told if (s.life, s.index) <= (step.life, step.index)), default=0)
+
+    def last_base(self, process: str) -> int:
+        return max((s.position for s in self.all("restored") if s.process == process), default=0)
 
     @cached_property
     def marks(self) -> list[Step]:
@@ -153,11 +266,13 @@ class Execution:
 
     @cached_property
     def kept_greens(self) -> list[Step]:
-        return [s for s in self.marks if s.is_green and self._is_on_disk(s, "durable", "recover")]
+        return [s for s in self.marks if s.is_green and self.is_in_the_log(s) and self.is_agreed(s)]
 
     @cached_property
     def kept_applies(self) -> list[Step]:
-        return [s for s in self.all("apply") if self._is_on_disk(s, "commit", "opened")]
+        return [
+            s for s in self.all("apply") if self._is_on_disk(s, ("commit", "replaced"), "opened") and self.is_agreed(s)
+        ]
 
     @cached_property
     def installs(self) -> list[Step]:
@@ -176,7 +291,8 @@ class Execution:
                 for s in later
             )
 
-        return [s for s in self.installs if not self.is_over(s.process, s.life) or is_proven(s)]
+        living = [s for s in self.installs if s.process not in self.given_up]
+        return [s for s in living if not self.is_over(s.process, s.life) or is_proven(s)]
 
     def in_conf(self, conf: str | None) -> list[Step]:
         """What engines did in this configuration. A router may be ahead of its engine, and a database with it."""
@@ -189,14 +305,58 @@ class Execution:
         after = min((life for process, life in self.lives if process == server and life > until), default=until)
         told = [s for s in self.all("durable") if s.process == server and s.life <= until]
         begun = [self.recovered(process, life) for process, life in self.lives if process == server and life <= after]
-        return max([0, *(s.position for s in told), *begun])
+        joined = self.seats[server].last_since if server in self.seats else 0
+        return max([0, joined, *(s.position for s in told), *begun])
+
+    @cached_property
+    def up(self) -> list[str]:
+        """Everybody, in the end, who was not stopped for good."""
+        stopped = {row.members for row in self.world if row.kind == "gone"} | self.given_up.keys()
+        return [server for server in self.servers if server not in stopped]
 
     @cached_property
     def is_settled(self) -> bool:
         weather = [row.kind for row in self.world if row.kind in ("fault", "healed")]
         is_quiet = any(row.kind == "quiet" for row in self.world)
-        everybody_is_up = not any((process, life) in self.dead for process, life in self.last_life.items())
-        return is_quiet and weather[-1:] != ["fault"] and everybody_is_up and bool(self.servers)
+        everybody_is_up = not any((process, self.last_life[process]) in self.dead for process in self.up)
+        return is_quiet and weather[-1:] != ["fault"] and everybody_is_up and bool(self.up)
+
+    @cached_property
+    def last_servers(self) -> list[str]:
+        """Who is a server in the end."""
+        return [server for server in self.up if server in self.seats and self.seats[server].until == FOREVER]
+
+    @cached_property
+    def excused(self) -> set[str]:
+        """What these have answered may be lost."""
+        return self.given_up.keys() | {server for server, seat in self.seats.items() if seat.is_void}
+
+    @cached_property
+    def buried(self) -> set[str]:
+        """Who died, was removed, and never came back: what only these have accepted is lost."""
+        let_go = {s.process for s in self.all("left")}
+        stopped = {row.members for row in self.world if row.kind == "gone" and row.members is not None}
+        return {name for name in stopped - let_go if (name, self.last_life.get(name, 0)) in self.crashed}
+
+    def may_be_lost(self, row: Row) -> bool:
+        return row.members in self.excused or (row.colour == "red" and row.members in self.buried)
+
+    def is_safe(self, row: Row) -> bool:
+        """Is this answer green for good?"""
+        return row.colour == "green" and row.service in ("local", "quorum") and row.members not in self.given_up
+
+    @cached_property
+    def lost_applies(self) -> list[Step]:
+        """What was applied in lives that are over, and is nowhere kept as it was."""
+        kept = {(s.position, s.sub, s.message, s.digest) for s in self.kept_applies}
+        others = [s for s in self.all("apply") if s not in self.kept_applies]
+        return [s for s in others if (s.position, s.sub, s.message, s.digest) not in kept]
+
+    def is_sound(self, row: Row) -> bool:
+        """Is the state that this answer shows kept?"""
+        return row.members not in self.given_up and not any(
+            s.process == row.members and s.position <= _number(row.position) for s in self.lost_applies
+        )
 
     @cached_property
     def operations(self) -> list[Operation]:
@@ -204,8 +364,17 @@ class Execution:
         for action in sorted({row.message for row in self.world if row.kind == "call" and row.message is not None}):
             mine = [row for row in self.world if row.message == action]
             calls = [row for row in mine if row.kind == "call"]
-            safe = [row for row in mine if row.kind == "return" and row.colour == "green"]
-            safe = [r for r in safe if r.service in ("local", "quorum") and r.local_index > calls[0].local_index]
+            is_query = "?" in action
+            returns = [row for row in mine if row.kind == "return" and row.local_index > calls[0].local_index]
+            safe = [
+                row
+                for row in returns
+                if (
+                    self.is_sound(row) and row.colour == "green" and row.service == "strict"
+                    if is_query
+                    else self.is_safe(row)
+                )
+            ]
             words = [*(calls[0].detail or "").split(" "), "", "", ""]
             found.append(
                 Operation(
@@ -213,12 +382,12 @@ class Execution:
                     words[0],
                     words[1],
                     words[2],
-                    calls[0].members or "",
+                    calls[0].detail or "",
+                    is_query,
                     calls[0].local_index,
-                    len(calls),
-                    sum(row.kind == "refused" for row in mine),
                     safe[0].local_index if safe else None,
-                    (_number(safe[0].position), _number(safe[0].sub)) if safe else None,
+                    _number(safe[0].position) if safe else -1,
+                    _number(safe[0].sub) if safe else -1,
                     (safe[0].detail or "") if safe else "",
                 )
             )
@@ -226,7 +395,7 @@ class Execution:
 
     @cached_property
     def lists(self) -> list[Operation]:
-        return [o for o in self.operations if o.is_list and o.returned is not None]
+        return [o for o in self.operations if o.is_list and o.returned is not None and not o.is_conflict]
 
     def longest(self, name: str) -> list[str]:
         """The longest list seen under a name, its values."""
@@ -238,13 +407,17 @@ def _number(value: int | None) -> int:
     return -1 if value is None else value
 
 
+def _is_among(server: str, members: str) -> bool:
+    return f" {server} " in f" {members} "
+
+
 def _step(row: Row) -> Step:
     return Step(
         row.process,
         row.incarnation,
         row.local_index,
         row.time,
-        row.kind,
+        "replaced" if (row.layer, row.kind) == ("database", "restored") else row.kind,
         row.conf or "",
         row.message or "",
         row.colour or "",
@@ -272,7 +445,7 @@ def _differ(values: Iterable[object]) -> bool:
 def rows_are_complete(x: Execution) -> bool:
     for life in x.by_life:
         recovers = [s.index for s in life if s.kind == "recover"]
-        begun = [s.index for s in life if s.kind in ENGINE and s.kind not in ("phase", "recover", "voter")]
+        begun = [s.index for s in life if s.kind in ENGINE and s.kind not in ("phase", "recover", "voter", "newcomer")]
         if len(recovers) > 1 or (recovers and begun and begun[0] < recovers[0]):
             return True
         if not recovers and (begun or any(s.kind in DATABASE for s in life)):
@@ -291,17 +464,23 @@ def rows_are_complete(x: Execution) -> bool:
         if row.kind in ("return", "refused"):
             if row.message is None or calls.get(row.message, FOREVER) > row.local_index:
                 return True
-            if row.kind == "return" and row.colour not in ("red", "green"):
+            colours = ("red", "green", "dirty") if "?" in row.message else ("red", "green")
+            if row.kind == "return" and row.colour not in colours:
                 return True
-            if row.kind == "return" and row.colour == "green" and (row.position is None or row.sub is None):
+            if row.kind == "return" and row.colour != "red" and (row.position is None or row.sub is None):
                 return True
     return False
 
 
 def _lacks_something(s: Step) -> bool:
     match s.kind:
-        case "phase":
+        case "phase" | "newcomer" | "left":
             return False
+        case "roster":
+            is_said = s.is_done or " failed" in s.detail
+            return s.position < 0 or not s.members or not s.digest or not is_said
+        case "restored":
+            return s.position < 0 or not s.digest
         case "mark":
             if s.colour not in COLOURS or _index(s.message) < 1:
                 return True
@@ -312,10 +491,10 @@ def _lacks_something(s: Step) -> bool:
             return s.position < 0 or s.sub < 0
         case "cpc" | "vulnerable" | "voter":
             return s.position < 0 or s.sub < 0 or not s.members
-        case "line":
+        case "line" | "force":
             return s.position < 0 or not s.members
         case "apply":
-            return s.position < 0 or s.sub < 0 or not s.message
+            return s.position < 0 or s.sub < 0 or not s.message or s.detail not in VERDICTS
         case _:
             return s.position < 0
 
@@ -355,30 +534,42 @@ def databases_apply_one_order(x: Execution) -> bool:
 
 def no_position_skipped(x: Execution) -> bool:
     for life in x.by_life:
-        places = [s for s in life if s.kind == "recover" or s.is_green]
-        if any(after.is_green and after.position != before.position + 1 for before, after in pairwise(places)):
-            return True
+        places = [s for s in life if s.kind in ("recover", "restored") or s.is_green]
+        for before, after in pairwise(places):
+            if after.is_green and after.position != before.position + 1:
+                return True
+            if after.kind == "restored" and after.position < before.position:
+                return True
     return False
 
 
 def no_action_skipped(x: Execution) -> bool:
+    kept = {(s.position, s.sub) for s in x.kept_applies}
     for life in x.by_life:
-        for before, after in pairwise(s for s in life if s.kind in ("opened", "apply")):
-            is_next = (after.position, after.sub) == (before.position + 1, 0)
+        for before, after in pairwise(s for s in life if s.kind in ("opened", "replaced", "apply")):
+            if after.kind != "apply":
+                continue
+            is_next = after.position > before.position and after.sub == 0
             is_same = before.kind == "apply" and (after.position, after.sub) == (before.position, before.sub + 1)
-            if after.kind == "apply" and not is_next and not is_same:
+            begin = (before.position, before.sub if before.kind == "apply" else FOREVER)
+            if not (is_next or is_same):
+                return True
+            if after in x.kept_applies and any(begin < place < (after.position, after.sub) for place in kept):
                 return True
     return False
 
 
 def global_fifo(x: Execution) -> bool:
-    for process in x.servers:
-        greens = [s for s in x.kept_greens if s.process == process]
-        for creator in {_creator(s.message) for s in greens}:
-            theirs = [s for s in greens if _creator(s.message) == creator]
-            theirs.sort(key=lambda s: (s.position, s.life, s.index))
-            if [_index(s.message) for s in theirs] != list(range(1, len(theirs) + 1)):
-                return True
+    chains: dict[tuple[str, int, str], list[Step]] = {}
+    for s in x.kept_greens:
+        chains.setdefault((s.process, x.base(s), _creator(s.message)), []).append(s)
+    for (process, base, creator), theirs in chains.items():
+        theirs.sort(key=lambda s: (s.position, s.life, s.index))
+        is_restored = any(s.process == process and s.position == base for s in x.all("restored"))
+        held = [s for s in x.kept_greens if is_restored and s.position <= base and _creator(s.message) == creator]
+        first = 1 + max((_index(s.message) for s in held), default=0)
+        if [_index(s.message) for s in theirs] != list(range(first, first + len(theirs))):
+            return True
     return False
 
 
@@ -394,7 +585,10 @@ def colours_rise(x: Execution) -> bool:
                 return True
             if one.life < other.life and one in x.kept_greens:
                 return True
-    return False
+    return any(
+        x.base(s) > 0 and any(kept.message == s.message and kept.position <= x.base(s) for kept in x.kept_greens)
+        for s in x.marks
+    )
 
 
 def one_component(x: Execution) -> bool:
@@ -413,13 +607,14 @@ def _attempts(x: Execution, voter: Step) -> set[int]:
 
 
 def one_outcome_of_an_attempt(x: Execution) -> bool:
-    for one in x.installs:
-        for other in x.installs:
+    living = [s for s in x.installs if s.process not in x.given_up]
+    for one in living:
+        for other in living:
             same = (one.position, one.sub) == (other.position, other.sub)
             if same and (one.members, one.digest) != (other.members, other.digest):
                 return True
     votes: dict[tuple[int, int, str], set[tuple[int, str]]] = {}
-    for voter in x.all("voter"):
+    for voter in (s for s in x.all("voter") if s.process not in x.given_up):
         for attempt in _attempts(x, voter) or {0}:
             key = (voter.position, attempt, voter.members)
             votes.setdefault(key, set()).add((voter.sub, voter.detail))
@@ -435,18 +630,21 @@ def quorum_chain(x: Execution) -> bool:
             weight, is_distinguished = component.get(voter.members, (voter.sub, False))
             is_distinguished = is_distinguished or voter.detail == "distinguished"
             component[voter.members] = max(weight, voter.sub), is_distinguished
-    for install in x.installs:
+    for install in (s for s in x.installs if s.process not in x.given_up):
         before = {key: component for key, component in votes.items() if key[0] == install.position - 1}
-        holds = {key: _holds_quorum(install.set, component) for key, component in before.items()}
+        holds = {key: _holds_quorum(install.set, component, x.given_up) for key, component in before.items()}
         if not any(holds.values()) or any(not holds[key] for key in before if key in kept or key[0] == 0):
             return True
     return False
 
 
-def _holds_quorum(members: list[str], votes: dict[str, tuple[int, bool]]) -> bool:
+def _holds_quorum(members: list[str], votes: dict[str, tuple[int, bool]], given_up: Collection[str]) -> bool:
     everybody = sum(weight for weight, _ in votes.values())
+    living = sum(weight for server, (weight, _) in votes.items() if server not in given_up)
     here = [vote for server, vote in votes.items() if server in members]
     held = sum(weight for weight, _ in here)
+    if living < everybody and 2 * held >= living:
+        return True
     return 2 * held > everybody or (2 * held == everybody and any(is_distinguished for _, is_distinguished in here))
 
 
@@ -485,20 +683,25 @@ def lines_are_true(x: Execution) -> bool:
 
 def white_is_everywhere(x: Execution) -> bool:
     white = [s for s in x.all("white", "discard") if s.kind == "white" or s.detail == "white"]
-    return any(s.position > x.on_disk(server, s.conf) for s in white for server in x.servers)
+    return any(
+        seat.holds(x.reach(s)) and server not in x.given_up and s.position > x.on_disk(server, s.conf)
+        for s in white
+        for server, seat in x.seats.items()
+    )
 
 
 def log_before_data(x: Execution) -> bool:
     for life in x.by_life:
         recovered = x.recovered(life[0].process, life[0].life)
-        if any(s.position > recovered for s in life if s.kind == "opened"):
-            return True
+        earlier = [s for s in x.all("replaced") if s.process == life[0].process and s.life < life[0].life]
+        begun = max([recovered, 0, *(s.position for s in earlier)])
+        snapshots = [s for s in life if s.kind in ("restored", "replaced")]
         forced = [s for s in life if s.kind == "durable"]
         greens = [s for s in life if s.is_green]
         for s in life:
-            if s.kind in ("commit", "durable", "apply"):
-                grounds = forced if s.kind == "commit" else greens
-                if s.position > max([recovered, 0, *(each.position for each in grounds if each.time <= s.time)]):
+            if s.kind in ("opened", "commit", "durable", "apply"):
+                grounds = {"opened": [], "commit": forced}.get(s.kind, greens) + snapshots
+                if s.position > max([begun, *(each.position for each in grounds if each.time <= s.time)]):
                     return True
     return False
 
@@ -517,42 +720,52 @@ def nothing_answered_moves(x: Execution) -> bool:
 def nothing_answered_is_lost(x: Execution) -> bool:
     if not x.is_settled:
         return False
-    answered = {row.message for row in x.world if row.kind == "return" and row.message is not None}
-    for server in x.servers:
+    returns = [row for row in x.world if row.kind == "return" and not x.may_be_lost(row)]
+    answered = {row.message for row in returns if row.message is not None and "?" not in row.message}
+    for server in x.last_servers:
+        base = x.last_base(server)
         mine = [s for s in x.kept_applies if s.process == server]
-        if answered - {s.message for s in mine}:
+        held = {s.message for s in x.kept_applies if s.position <= base}
+        if answered - {s.message for s in mine} - held:
             return True
         places = {(s.message, (s.position, s.sub)) for s in mine}
-        if any(o.place is not None and (o.action, o.place) not in places for o in x.operations):
+        if any(o.place and o.place[0] > base and (o.action, o.place) not in places for o in x.operations):
             return True
     return False
 
 
-def applied_once(x: Execution) -> bool:
-    taken = {o.action: o.calls - o.refusals for o in x.operations}
-    for server in x.servers if taken else []:
-        for action in {s.message for s in x.kept_applies}:
-            mine = [s for s in x.kept_applies if s.process == server and s.message == action]
-            if len({(s.position, s.sub) for s in mine}) > taken.get(action, 0) and mine:
-                return True
-    return False
+def decided_once(x: Execution) -> bool:
+    asked = {o.action for o in x.operations}
+    decided = [s for s in x.kept_applies if s.is_decided]
+    if any(s.message not in asked for s in decided if asked):
+        return True
+    return bool(asked) and any(
+        one.process == other.process
+        and one.message == other.message
+        and (one.position, one.sub) != (other.position, other.sub)
+        for one in decided
+        for other in decided
+    )
 
 
 def convergence(x: Execution) -> bool:
     if not x.is_settled:
         return False
-    final = [row for row in x.world if row.kind == "final"]
+    finals = [row for row in x.world if row.kind == "final"]
+    final = [row for row in finals if row.members in x.last_servers]
     if _differ(_number(row.position) for row in final) or _differ(row.digest or "" for row in final):
         return True
     if any(row.sub != 0 for row in final):
         return True
-    if final and not {row.members for row in final}.issuperset(x.servers):
+    if finals and not {row.members for row in final}.issuperset(x.last_servers):
         return True
-    for last in x.last_life.items():
+    if x.up != x.last_servers:
+        return True
+    for last in ((server, x.last_life[server]) for server in x.last_servers):
         phases, installs = x.all("phase", of=last), x.all("install", of=last)
         if not phases or phases[-1].detail != "RegPrim":
             return True
-        if not installs or installs[-1].members.count(" ") + 1 != len(x.servers):
+        if not installs or installs[-1].members.count(" ") + 1 != len(x.last_servers):
             return True
     return False
 
@@ -600,6 +813,7 @@ def lists_in_real_time(x: Execution) -> bool:
 def registers_in_real_time(x: Execution) -> bool:
     """By looking for an order: the oldest way of all, for few operations."""
     touched = [o for o in x.operations if o.is_register and (o.verb == "write" or o.returned is not None)]
+    touched = [o for o in touched if not (o.verb == "write" and o.is_conflict)]
     for name in {o.object for o in touched}:
         mine = [o for o in touched if o.object == name]
         answered = [o for o in mine if o.returned is not None]
@@ -717,14 +931,114 @@ def yellow_exclusion(x: Execution) -> bool:
 
 
 def sessions_in_order(x: Execution) -> bool:
-    answered = [o for o in x.operations if o.place is not None and o.calls == 1]
+    def key(o: Operation) -> tuple[int, int]:
+        number = o.action.split("/")[1]
+        return int(number) if number.isdigit() else 0, o.called
+
+    answered = [o for o in x.operations if o.place is not None and "/" in o.action]
     return any(
         one.action.split("/")[0] == other.action.split("/")[0]
-        and one.asked == other.asked
-        and one.called < other.called
+        and key(one) < key(other)
         and (one.place or (0, 0)) >= (other.place or (0, 0))
         for one in answered
         for other in answered
+    )
+
+
+def one_server_set(x: Execution) -> bool:
+    told: dict[tuple[int, int], set[tuple[str, str, str]]] = {}
+    for life in x.by_life:
+        count: Counter[int] = Counter()
+        for s in (s for s in life if s.kind == "roster"):
+            count[s.position] += 1
+            if x.is_in_the_log(s):
+                told.setdefault((s.position, count[s.position]), set()).add((s.detail, s.members, s.digest))
+    return any(len(results) > 1 for results in told.values())
+
+
+def a_change_is_as_it_is_said(x: Execution) -> bool:
+    for life in x.by_life:
+        before: Step | None = None
+        for s in (s for s in life if s.kind == "roster"):
+            verb, server = s.words[0], s.words[1]
+            if s.is_done and verb in ("join", "leave") and s.has(server) != (verb == "join"):
+                return True
+            if before is not None and (s.position < before.position or not _follows(s, before)):
+                return True
+            before = s
+    return False
+
+
+def _follows(change: Step, before: Step) -> bool:
+    verb, server = change.words[0], change.words[1]
+    if not change.is_done or verb not in ("join", "leave"):
+        return change.members == before.members
+    step = {"join": int(not before.has(server)), "leave": -int(before.has(server))}[verb]
+    return change.members.count(" ") == before.members.count(" ") + step
+
+
+def who_has_left_stays_away(x: Execution) -> bool:
+    return any(
+        seat.until < s.position and (s.has(server) or (s.is_done and s.words[:2] == ["join", server]))
+        for s in x.changes
+        if x.is_in_the_log(s)
+        for server, seat in x.seats.items()
+    )
+
+
+def a_snapshot_is_of_the_order(x: Execution) -> bool:
+    furthest = max((s.position for s in x.marks if s.is_green), default=0)
+    for s in x.all("restored"):
+        there = [mark.digest for mark in x.kept_greens if mark.position == s.position]
+        seat = x.seats.get(s.process)
+        if (there and min(there) != s.digest) or s.position > furthest or seat is None or s.position < seat.since:
+            return True
+    return False
+
+
+def who_has_left_is_done(x: Execution) -> bool:
+    for server, seat in x.seats.items():
+        formed = [s for s in x.kept_installs if x.reach(s) >= seat.until and not s.has(server)]
+        if not formed or server in x.given_up:
+            continue
+        first = min(s.position for s in formed)
+        if any(s.position > first and s.has(server) for s in x.installs):
+            return True
+        if any(s.process == server and s.position >= first for s in x.all("cpc")):
+            return True
+    return any(
+        s.process == left.process and (left.life, left.index) < (s.life, s.index)
+        for left in x.all("left")
+        for s in x.all("create", "cpc", "install")
+    )
+
+
+def void_has_no_effect(x: Execution) -> bool:
+    def is_void(mark: Step) -> bool:
+        seat = x.seats.get(_creator(mark.message))
+        return seat is not None and seat.is_void and seat.until < mark.position
+
+    void = {mark.position for mark in x.kept_greens if is_void(mark)}
+    return any(s.position in void for s in x.kept_applies)
+
+
+def force_epochs(x: Execution) -> bool:
+    forces = x.all("force")
+    for one in forces:
+        if not one.has(one.process):
+            return True
+        for other in forces:
+            if one.position == other.position and one.members != other.members:
+                return True
+            is_later = one.process == other.process and (one.life, one.index) < (other.life, other.index)
+            if is_later and other.position < one.position:
+                return True
+    return any(
+        s.process == force.process
+        and (force.life, force.index) < (s.life, s.index)
+        and any(s.has(server) and epoch <= force.position for server, epoch in x.given_up.items())
+        for force in forces
+        for s in x.installs
     )
 
 
@@ -748,7 +1062,7 @@ RULES: dict[str, Callable[[Execution], bool]] = {
     "replication/10_log_before_data": log_before_data,
     "replication/11_1_nothing_answered_moves": nothing_answered_moves,
     "replication/11_2_nothing_answered_is_lost": nothing_answered_is_lost,
-    "replication/11_3_applied_once": applied_once,
+    "replication/11_3_decided_once": decided_once,
     "replication/12_convergence": convergence,
     "replication/13_1_lists_are_prefixes": lists_are_prefixes,
     "replication/13_2_an_append_is_the_last": an_append_is_the_last,
@@ -761,6 +1075,13 @@ RULES: dict[str, Callable[[Execution], bool]] = {
     "replication/15_ids_are_never_reused": ids_are_never_reused,
     "replication/16_yellow_exclusion": yellow_exclusion,
     "replication/17_sessions_in_order": sessions_in_order,
+    "replication/18_1_one_server_set": one_server_set,
+    "replication/18_2_a_change_is_as_it_is_said": a_change_is_as_it_is_said,
+    "replication/18_3_who_has_left_stays_away": who_has_left_stays_away,
+    "replication/19_a_snapshot_is_of_the_order": a_snapshot_is_of_the_order,
+    "replication/20_who_has_left_is_done": who_has_left_is_done,
+    "replication/21_void_has_no_effect": void_has_no_effect,
+    "replication/22_force_epochs": force_epochs,
 }
 
 

@@ -16,6 +16,7 @@ from greenline.kernel.effects import Effect, Upcall
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import RegularConf, Service
 from greenline.replication import (
+    answers,
     applying,
     construct,
     core,
@@ -48,6 +49,7 @@ from greenline.replication.server import Component, Place, Server
 from greenline.replication.told import Told
 from greenline.replication.transprim import TransPrim
 from greenline.replication.un import Un
+from greenline.simulation.mutants import membership, semantics, sessions
 from greenline.simulation.mutants.mutant import Seeded
 
 _mutant = Seeded(invariants)
@@ -89,6 +91,7 @@ _mutant(
             if other != server
         ),
     ),
+    scenario="REPL-11",
 )
 
 
@@ -121,6 +124,7 @@ _mutant(
     "vulnerable-may-vote",
     "forms a primary component though somebody in it is vulnerable",
     (Learned, "is_anybody_vulnerable", False),
+    scenario="REPL-11",
 )
 
 
@@ -153,6 +157,7 @@ _mutant(
     "forgets-what-it-agreed-to",
     "starts a life without the vulnerability of the last",
     (core, "recover", _forgets_vulnerability),
+    scenario="REPL-14",
 )
 
 
@@ -188,8 +193,8 @@ _mutant(
     (
         exchange_actions,
         "is_quorum",
-        lambda mine, learned, plan: (
-            not learned.is_anybody_vulnerable and 2 * len(plan.members) > len(mine.settings.servers)
+        lambda mine, learned, component: (
+            not learned.is_anybody_vulnerable and 2 * len(component.members) > len(mine.roster.servers)
         ),
     ),
 )
@@ -464,7 +469,7 @@ _right_reply = requests.reply
 _mutant(
     "answers-before-it-is-written",
     "answers at level local before the green mark is on disk (GAP 3)",
-    (applying, "reply", _answers_at_once),
+    (answers, "reply", _answers_at_once),
     scenario="REPL-35",
 )
 
@@ -504,9 +509,7 @@ _mutant(
     (
         discarding,
         "white_line",
-        lambda mine: sorted(mine.green_lines.get(each, 0) for each in mine.settings.servers)[
-            len(mine.settings.servers) // 2
-        ],
+        lambda mine: sorted(discarding.line_of(mine, seat) for seat in mine.roster.seats)[len(mine.roster.seats) // 2],
     ),
 )
 
@@ -530,4 +533,4 @@ _mutant(
     scenario="REPL-70",
 )
 
-MUTANTS = _mutant.mutants
+MUTANTS = {**_mutant.mutants, **membership.MUTANTS, **semantics.MUTANTS, **sessions.MUTANTS}

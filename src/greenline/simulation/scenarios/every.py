@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenline.simulation.scenarios import replication, ring
+from greenline.simulation.scenarios import access, replication, ring
 from greenline.simulation.scenarios.stage import Scenario
 
-SCENARIOS: dict[str, Scenario] = {**ring.SCENARIOS, **replication.SCENARIOS}
+SCENARIOS: dict[str, Scenario] = {**ring.SCENARIOS, **replication.SCENARIOS, **access.SCENARIOS}

@@ -1,7 +1,7 @@
 """All scenarios of the replication engine, by id.
 
-REPL-32, 33, 41 to 51, 54, 57 to 59, 61 to 64 and 68 wait for sessions, for servers that come and go, for SQL, and for
-the protocols that the engine is compared with; REPL-67 is what storms are.
+REPL-54 and 64 wait for SQL, 61, 62 and 68 for the protocols that the engine is compared with. REPL-67 is what storms
+are; from 69 on they are ours.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from greenline.simulation.scenarios import (
     replication_components,
     replication_durability,
     replication_exchange,
+    replication_joining,
+    replication_lingering,
+    replication_members,
+    replication_semantics,
     replication_vulnerable,
 )
 from greenline.simulation.scenarios.stage import Scenario
@@ -23,4 +27,8 @@ SCENARIOS: dict[str, Scenario] = {
     **replication_exchange.SCENARIOS,
     **replication_durability.SCENARIOS,
     **replication_admission.SCENARIOS,
+    **replication_joining.SCENARIOS,
+    **replication_members.SCENARIOS,
+    **replication_semantics.SCENARIOS,
+    **replication_lingering.SCENARIOS,
 }

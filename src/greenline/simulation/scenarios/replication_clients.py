@@ -83,6 +83,42 @@ def repl_29(stage: Stage) -> None:
     ends_as_one(servers)
 
 
+def repl_32(stage: Stage) -> None:
+    """A client asks two servers for the same, connected or not: it has one effect, and both tell the same of it."""
+    for sides in ("p q r", "p q | r"):
+        servers = stage.engine("p q r").settle().partition(sides).settle()
+        servers["p"].act("c", 1, "append l1 1")
+        servers["r"].act("c", 1, "append l1 1")
+        ends_as_one(servers)
+        (one,), (other,) = servers["p"].outcomes, servers["r"].outcomes
+        assert (one.value, one.position, one.sub) == (other.value, other.position, other.sub)
+        assert {one.is_again, other.is_again} == {True, False}
+        assert servers["q"].position == 2, "both are ordered"
+        assert servers["q"].read("read l1") == "l1 1"
+
+
+def repl_33(stage: Stage) -> None:
+    """p dies anywhere between a request and its reply. The client asks q for the same: it is done once, and if p had
+    told what came of it, q tells the same."""
+    found = set()
+    for orders in range(1, 13):
+        servers = stage.script("p q r").form("p q r").settle().crash("p", after_orders=orders)
+        servers["q"].submit("append l1 1")
+        servers["p"].act("c", 1, "append l1 2")
+        servers.wait(0.5)
+        told = list(servers["p"].outcomes)
+        servers.world["p"].crash()  # at the latest
+        servers.form("q r").settle()
+        servers["q"].act("c", 1, "append l1 2")
+        servers.settle().restart("p").settle()
+        ends_as_one(servers)
+        again = servers["q"].outcomes[-1]
+        assert [(each.value, each.position) for each in told] in ([], [(again.value, again.position)])
+        assert servers["p"].read("read l1").split().count("2") == 1
+        found.add((len(told), again.is_again))
+    assert found == {(0, False), (0, True), (1, True)}
+
+
 def repl_55(stage: Stage) -> None:
     """What breaks a constraint fails the same everywhere: it has its place, changes nothing, and its client is told."""
     servers = stage.engine("p q r").settle()
@@ -109,4 +145,4 @@ def repl_60(stage: Stage) -> None:
     ends_as_one(servers)
 
 
-SCENARIOS = catalogue(repl_01, repl_02, repl_03, repl_04, repl_29, repl_55, repl_60)
+SCENARIOS = catalogue(repl_01, repl_02, repl_03, repl_04, repl_29, repl_32, repl_33, repl_55, repl_60)

@@ -112,7 +112,7 @@ def repl_17(stage: Stage) -> None:
     servers.form("q r s").settle().let_be().settle()
     assert are_in(servers, "NonPrim", "q r s")
     for name in "qs":
-        assert replica(servers, name).vulnerable.key == (1, 1, ("p", "q", "s"))
+        assert replica(servers, name).vulnerable.key == (0, 1, 1, ("p", "q", "s"))
         assert replica(servers, name).vulnerable.is_valid
     ends_as_one(servers)
 

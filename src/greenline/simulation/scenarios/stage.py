@@ -45,22 +45,33 @@ class Stage:
         return cluster
 
     def engine(
-        self, names: str, seed: int = 0, latency: Latency | None = None, down: str = "", **settings: Any
+        self,
+        names: str,
+        seed: int = 0,
+        latency: Latency | None = None,
+        down: str = "",
+        newcomers: str = "",
+        **settings: Any,
     ) -> Cluster:
-        """Replicas over the Ring; settings that are not named are the product's."""
-        cluster = Cluster(names, seed, engine_with(**settings), latency, self.mutant, down)
+        """Replicas over the Ring; settings that are not named are the product's. Newcomers arrive when it is said."""
+        cluster = Cluster(names, seed, engine_with(**settings), latency, self.mutant, down, newcomers)
         self.clusters.append(cluster)
         return cluster
 
     def script(
-        self, names: str, odd: dict[ProcId, dict[str, Any]] | None = None, down: str = "", **settings: Any
+        self,
+        names: str,
+        odd: dict[ProcId, dict[str, Any]] | None = None,
+        down: str = "",
+        newcomers: str = "",
+        **settings: Any,
     ) -> Scripted:
         """Replicas over a medium that does what the scenario says, each alone at first; `odd` ones differ in these."""
 
         def of(me: ProcId, everybody: tuple[ProcId, ...]) -> EngineSettings:
             return EngineSettings(**{"servers": in_order(everybody), **settings, **(odd or {}).get(me, {})})
 
-        cluster = Scripted(names, over_script(of), self.mutant, down)
+        cluster = Scripted(names, over_script(of), self.mutant, down, newcomers)
         self.clusters.append(cluster)
         return cluster.settle()
 
@@ -104,15 +115,28 @@ def catalogue(*plays: Play) -> dict[str, Scenario]:
 
 def what_goes_wrong(scenario: Scenario, mutant: str | None = None) -> str | None:
     """Play it: the rule that is broken, "stuck", or the claim that is not kept; None if all is well."""
+    (wrong,) = what_goes_wrong_in([(scenario, mutant)])
+    return wrong
+
+
+def what_goes_wrong_in(played: Sequence[tuple[Scenario, str | None]]) -> list[str | None]:
+    """The same of several of one protocol, judged together."""
+    stages, wrongs = zip(*(_play(*each) for each in played), strict=True)
+    return [broken[0].rule if broken else wrong for wrong, broken in zip(wrongs, judged_together(stages), strict=True)]
+
+
+def _play(scenario: Scenario, mutant: str | None) -> tuple[Stage, str | None]:
+    """What is to be judged, and what is wrong if no rule is broken."""
     stage = Stage(mutant)
     try:
         scenario.play(stage)
     except Stuck:
-        return "stuck"
+        stage.clusters.clear()
+        return stage, "stuck"
     except (AssertionError, TypeError, ValueError) as error:  # somebody is asked who has stopped, perhaps
-        return _deeper_reason(stage.clusters[-1]) or f"the claim {scenario.name}: {_what(error)}"
-    broken = stage.broken_rules()
-    return broken[0].rule if broken else None
+        is_over = _is_over(stage)
+        return stage, f"the claim {scenario.name}: {_what(error)}" if is_over else "stuck"
+    return stage, None
 
 
 def _what(error: Exception) -> str:
@@ -120,16 +144,18 @@ def _what(error: Exception) -> str:
     return str(error).split("\n", 1)[0] or str(extract_tb(error.__traceback__)[-1].line)
 
 
-def _deeper_reason(cluster: Cluster) -> str | None:
-    """A claim is not kept: is a rule broken as well, once the trouble is over?"""
+def _is_over(stage: Stage) -> bool:
+    """A claim is not kept. Is there a deeper reason, a broken rule? That is judged once nothing disturbs any more."""
+    stage.forgiven |= {"run/2_everybody_is_up"}
+    del stage.clusters[:-1]
+    (cluster,) = stage.clusters
     try:
         cluster.let_be().heal().settle()
         if not all(process.is_up for process in cluster.world.processes.values()):
             cluster.heal().settle()  # without those who have stopped since
     except Stuck:
-        return "stuck"
-    broken = [each.rule for each in cluster.broken_rules() if each.rule != "run/2_everybody_is_up"]
-    return broken[0] if broken else None
+        stage.clusters.clear()
+    return bool(stage.clusters)
 
 
 # What a scenario may look at.
@@ -214,11 +240,12 @@ def are_in(cluster: Cluster, state: str, names: str) -> bool:
 
 
 def ends_as_one(cluster: Cluster) -> None:
-    """The trouble is over: everybody is in one primary component, with one order and one database."""
+    """The trouble is over: all who are left are in one primary component, with one order and one database."""
     cluster.let_be().heal().settle()
-    assert are_in(cluster, "RegPrim", " ".join(cluster.names)), "all are in the primary component"
-    assert len({cluster[name].database for name in cluster.names}) == 1, "all databases are equal"
-    assert not any(reds(cluster, name) for name in cluster.names), "nothing is red any more"
+    living = cluster.living
+    assert are_in(cluster, "RegPrim", " ".join(living)), "all are in the primary component"
+    assert len({cluster[name].database for name in living}) == 1, "all databases are equal"
+    assert not any(reds(cluster, name) for name in living), "nothing is red any more"
 
 
 def power_fails(cluster: Cluster, names: str, keep: float = 0.0) -> None:

@@ -1,16 +1,19 @@
--- Once the network is whole, everybody is up and the run is quiet, all end in one configuration with everybody in it.
+-- Once the network is whole, everybody is up and the run is quiet, all end in one configuration with everybody in it
+-- who was not stopped for good.
 WITH quiet AS (SELECT run FROM trace WHERE kind = 'quiet'),
 world AS (
     SELECT run, kind, row_number() OVER (PARTITION BY run ORDER BY local_index DESC) AS from_the_end
     FROM trace
     WHERE process = '*' AND kind IN ('fault', 'healed')
 ),
+gone AS (SELECT run, members AS process FROM trace WHERE process = '*' AND kind = 'gone'),
 troubled AS (SELECT run FROM world WHERE from_the_end = 1 AND kind = 'fault'),
 everybody AS (
     SELECT t.run, t.process, max(t.incarnation) AS life
     FROM trace t
     JOIN quiet q ON q.run = t.run
     ANTI JOIN troubled x ON x.run = t.run
+    ANTI JOIN gone g ON g.run = t.run AND g.process = t.process
     WHERE t.kind = 'start'
     GROUP BY t.run, t.process
 ),

@@ -1,5 +1,5 @@
--- In a life a bundle's colour only rises, from red over yellow to green, each at most once; and what is green on disk is
--- marked no more in later lives (notes I8).
+-- In a life a bundle's colour only rises, from red over yellow to green, each at most once; and what is green on disk,
+-- or was in the snapshot with which a process began, is marked no more (notes I8).
 WITH coloured AS (
     SELECT life, bundle, min(run) AS run, min(process) AS process, min(incarnation) AS incarnation,
            count(CASE WHEN colour = 'red' THEN 1 END) AS reds,
@@ -17,7 +17,8 @@ kept AS (
     FROM coloured
     WHERE is_kept = 1
     GROUP BY run, process, bundle
-)
+),
+placed AS (SELECT run, bundle, min(position) AS position FROM mark WHERE is_kept GROUP BY run, bundle)
 SELECT run, process, incarnation, bundle,
        CASE WHEN reds > 1 OR yellows > 1 OR greens > 1 THEN 'it got one colour twice'
             ELSE 'its colour went back' END AS because
@@ -28,3 +29,8 @@ UNION ALL
 SELECT c.run, c.process, c.incarnation, c.bundle, 'it was green on disk before this life'
 FROM coloured c
 JOIN kept k ON k.run = c.run AND k.process = c.process AND k.bundle = c.bundle AND k.life < c.life
+UNION ALL
+SELECT m.run, m.process, m.incarnation, m.bundle, 'it was in the snapshot that ends at ' || CAST(m.base AS STRING)
+FROM mark m
+JOIN placed p ON p.run = m.run AND p.bundle = m.bundle AND p.position <= m.base
+WHERE m.base > 0

@@ -1,11 +1,11 @@
--- Registers are linearizable: what is read was written, before the read returned; and by the zones of their values (from
--- the first return of an operation on it to the last call of one, or the other way round) the writes can be ordered:
--- zones in which a value must have stood do not overlap, and no value comes and goes within such a zone.
+-- Registers are linearizable: what is read was written, before the read returned; and by the zones of their values
+-- (from the first return of an operation on it to the last call of one, or the other way round) the writes can be
+-- ordered: zones in which a value must have stood do not overlap, and no value comes and goes within such a zone.
 WITH touched AS (
     SELECT run, action, verb, object AS register, called, coalesce(returned, 4000000000000000000) AS returned, answer,
            CASE WHEN verb = 'write' THEN argument ELSE substr(answer, length(object) + 2) END AS value
     FROM operation
-    WHERE verb = 'write' OR (verb = 'read' AND object LIKE 'r%' AND returned IS NOT NULL)
+    WHERE (verb = 'write' AND NOT coalesce(is_conflict, FALSE)) OR (verb = 'read' AND object LIKE 'r%' AND returned IS NOT NULL)
 ),
 written AS (SELECT run, register, value, min(called) AS called FROM touched WHERE verb = 'write' GROUP BY run, register, value),
 zone AS (

@@ -2,4 +2,4 @@
 SELECT run, action, verb, object AS list, argument, called, returned, answer,
        length(answer) - length(replace(answer, ' ', '')) AS items
 FROM operation
-WHERE returned IS NOT NULL AND (verb = 'append' OR (verb = 'read' AND object LIKE 'l%'))
+WHERE returned IS NOT NULL AND NOT is_conflict AND (verb = 'append' OR (verb = 'read' AND object LIKE 'l%'))
