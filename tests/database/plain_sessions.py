@@ -31,7 +31,9 @@ class PlainSessions:
     def decide(self, action: Action, position: int, sub: int) -> str:
         """`done 3.0`, `again 3.0`, or why not."""
         is_known = action.session in self.sessions
-        if not is_known and not self.horizon <= born_at(action.session) <= position:
+        if not is_known and born_at(action.session) > position:
+            return "early"
+        if not is_known and born_at(action.session) < self.horizon:
             return "expired"
         session = self.sessions.get(action.session, PlainSession())
         said = self._relaxed(session, action) if action.is_relaxed else self._strict(session, action, (position, sub))

@@ -178,9 +178,9 @@ def test_who_was_named_after_the_horizon_may_begin() -> None:
     )
 
 
-def test_nobody_is_named_in_the_future() -> None:
+def test_nobody_begins_before_it_was_named() -> None:
     """It would outlive its own end, and ask a second time."""
-    assert verdicts(MemorySqlite(), "s@1/1 total", "s@2/1 total", f"s@{'9' * 5000}/1 total") == "done expired done"
+    assert verdicts(MemorySqlite(), "s@1/1 total", "s@2/1 total", f"s@{'9' * 5000}/1 total") == "done early done"
 
 
 @pytest.mark.parametrize("use", ["s/1 total", "s/9 total", "s~1 add c1 1", "s~2 add c1 1"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenline.kernel.actions import Action, Outcome, Verdict, pack
+from greenline.kernel.actions import Action, Outcome, OutcomeOf, Verdict, pack
 from greenline.kernel.core import Impossible
 from greenline.kernel.database import Applied, Apply, Commit, Committed, Open, Opened
 from greenline.kernel.effects import Append, Barrier, Call, Effect, Halt, Ignored, Trace
@@ -56,7 +56,22 @@ from greenline.replication.messages import (
 from greenline.replication.nonprim import absorb
 from greenline.replication.outbox import Outbox
 from greenline.replication.plan import draw_plan
-from greenline.replication.port import Accepted, BundleId, Level, Refused, Replied, Submit, Where
+from greenline.replication.port import (
+    Accepted,
+    Announce,
+    Ask,
+    BundleId,
+    Change,
+    Leave,
+    Level,
+    Procedure,
+    Reconfigure,
+    Refused,
+    Replied,
+    Submit,
+    Weigh,
+    Where,
+)
 from greenline.replication.recovery import LogRefused, checkpoint_of, recover
 from greenline.replication.replica import NO_ORDER, Replica, chained
 from greenline.replication.requests import Requests
@@ -644,9 +659,9 @@ class Alone:
             self.answer()
         return self
 
-    def submit(self, *tickets: int, size: int = 10, level: Level = Level.LOCAL) -> None:
+    def submit(self, *tickets: int, size: int = 20, level: Level = Level.LOCAL) -> None:
         for ticket in tickets:
-            self.tell(Downcall(Submit(ticket, b"%d" % ticket * size, 1, level)))
+            self.tell(Downcall(Submit(ticket, packed(ticket, size), 1, level)))
 
     @property
     def state(self) -> str:
@@ -659,6 +674,12 @@ class Alone:
             for each in self.all
             if isinstance(each, Append) and isinstance(each.record, Bundle)
         ]
+
+
+def packed(number: int, size: int) -> bytes:
+    """One action, in exactly so many bytes."""
+    empty = len(pack((Action("s", number, b""),)))
+    return pack((Action("s", number, b"x" * (size - empty)),))
 
 
 def replies(alone: Alone) -> list[int]:
@@ -711,6 +732,40 @@ def test_a_bundle_holds_no_more_than_it_may_and_submissions_stay_whole_and_in_or
     alone.settle()
     assert alone.bundles() == [1, 2, 2, 2, 2]
     assert replies(alone) == list(range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("actions", "count", "why"),
+    [
+        (b"\xff", 1, "these are no actions"),
+        (b"", 1, "these are no actions"),
+        (pack((Action("s", 1, b"x"),)), 2, "these are 1 actions, not 2"),
+    ],
+)
+def test_what_no_database_could_open_is_refused_for_good(actions: bytes, count: int, why: str) -> None:
+    alone = Alone().settle()
+    alone.tell(Downcall(Submit(1, actions, count)))
+    (told,) = alone.told
+    assert isinstance(told, Refused)
+    assert (told.is_retriable, why in told.reason) == (False, True)
+    assert alone.bundles() == []
+
+
+@pytest.mark.parametrize("change", [Weigh("p", -1), Leave("no such!"), Announce("p", (Procedure("f", 0, b""),))])
+def test_a_change_that_nobody_could_read_is_refused_for_good(change: Change) -> None:
+    alone = Alone().settle()
+    alone.tell(Downcall(Reconfigure(1, change)))
+    (told,) = alone.told
+    assert isinstance(told, Refused)
+    assert not told.is_retriable
+    assert alone.bundles() == []
+
+
+def test_a_question_that_nobody_could_ask_is_refused() -> None:
+    alone = Alone().settle()
+    alone.tell(Downcall(Ask(1, OutcomeOf("s", -(2**70)))))
+    alone.tell(Downcall(Ask(2, OutcomeOf("\ud800", 1))))
+    assert [isinstance(each, Refused) for each in alone.told] == [True, True]
 
 
 def test_what_is_too_large_for_any_bundle_is_refused_for_good() -> None:

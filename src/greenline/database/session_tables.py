@@ -11,11 +11,11 @@ from greenline.database.sessions import (
     Session,
     Step,
     heard,
-    is_over,
     merged,
     relaxed_step_of,
     step_of,
     to_be_kept,
+    unborn_or_over,
 )
 from greenline.kernel.actions import DECIDED, Action, Outcome, OutcomeOf, Verdict
 
@@ -46,8 +46,8 @@ class Sessions:
     def decide(self, action: Action, position: int, sub: int, execute: Execute) -> Outcome:
         """What a request at this place comes to: `execute` runs it, if it is here that it is decided."""
         known = self._session(action.session)
-        if known is None and is_over(action.session, self._horizon(), position):
-            return Outcome(Verdict.EXPIRED)
+        if known is None and (late := unborn_or_over(action.session, self._horizon(), position)) is not None:
+            return Outcome(late)
         before = known or Session()
         session = heard(before, action, position)
         if session.received > before.received:
@@ -56,9 +56,9 @@ class Sessions:
         match relaxed_step_of(action.number, near) if action.is_relaxed else step_of(action.number, session):
             case Step.DECIDE:
                 outcome = Outcome(*execute(action), position, sub)
-                if action.is_relaxed:
+                if action.is_relaxed and outcome.verdict is Verdict.DONE:
                     self._add_to_intervals(action.session, action.number, near)
-                else:
+                elif not action.is_relaxed:
                     session = Session(action.number, session.received, position)
                     self._keep(action, to_be_kept(outcome))
             case Step.REPEAT:
@@ -72,8 +72,8 @@ class Sessions:
     def outcome_of(self, asked: OutcomeOf, position: int) -> Outcome:
         session = self._session(asked.session)
         if session is None:
-            is_late = is_over(asked.session, self._horizon(), position)
-            return Outcome(Verdict.EXPIRED if is_late else Verdict.UNKNOWN)
+            is_over = unborn_or_over(asked.session, self._horizon(), position) is Verdict.EXPIRED
+            return Outcome(Verdict.EXPIRED if is_over else Verdict.UNKNOWN)
         if asked.is_relaxed:
             is_decided = relaxed_step_of(asked.number, self._near(asked.session, asked.number)) is Step.REPEAT
             return _DECIDED_BEFORE if is_decided else Outcome(Verdict.UNKNOWN)

@@ -41,9 +41,12 @@ class Step(Enum):
     """Tell what was decided."""
 
 
-def is_over(name: str, horizon: int, position: int) -> bool:
-    """Of a session that is not known here: was it, perhaps, before it was deleted? None is named in the future."""
-    return not horizon <= born_at(name) <= position
+def unborn_or_over(name: str, horizon: int, position: int) -> Verdict | None:
+    """Of a session that is not known here: was it, perhaps, before it was deleted? None begins before it was named."""
+    born = born_at(name)
+    if born > position:
+        return Verdict.EARLY
+    return Verdict.EXPIRED if born < horizon else None
 
 
 def heard(session: Session, action: Action, position: int) -> Session:

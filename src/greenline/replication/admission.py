@@ -26,15 +26,20 @@ def refused(states: States) -> Reasons:
 
 
 def must_stop(me: ProcId, states: States) -> bool:
-    """Is it for sure we who are wrong? Among strangers only the fewer are; where there is doubt, all wait."""
-    alike = sum(state.cluster == states[me].cluster for state in states.values())
-    return me not in strangers(states) or 2 * alike < len(states)
+    """Is it for sure we who are wrong? Among strangers newcomers are, else the fewer; if there is doubt, all wait."""
+    replicas = _replicas(states)
+    alike = sum(state.cluster == states[me].cluster for state in replicas.values())
+    return me not in strangers(states) or states[me].is_new or 2 * alike < len(replicas)
 
 
 def strangers(states: States) -> Reasons:
-    """Who was started with other servers, weights or salt than most."""
+    """Who was started with other servers, weights or salt than most. Newcomers have no say in it."""
     why = "it was started with other servers, weights or salt than the others; give all of them the same configuration"
-    return dict.fromkeys(_fewer({name: state.cluster for name, state in states.items()}), why)
+    replicas = _replicas(states)
+    clusters = {state.cluster for state in replicas.values()}
+    strange = {name for name, state in states.items() if state.is_new and {state.cluster} != clusters}
+    found = _fewer({name: state.cluster for name, state in replicas.items()}) | (strange if clusters else set())
+    return dict.fromkeys(found, why)
 
 
 def _replicas(states: States) -> States:
@@ -44,8 +49,8 @@ def _replicas(states: States) -> States:
 def overruled(states: States) -> Reasons:
     """Whom an operator has declared dead, or did not count among the survivors (GAP 28)."""
     replicas = _replicas(states)
-    epoch = max((state.prim.epoch for state in replicas.values()), default=0)
-    survivors = {name: state.prim.survivors for name, state in replicas.items() if state.prim.epoch == epoch}
+    epoch = max((state.era.epoch for state in replicas.values()), default=0)
+    survivors = {name: state.era.survivors for name, state in replicas.items() if state.era.epoch == epoch}
     if differ := _fewer(survivors):
         why = (
             "primary components were forced at two places, with other survivors; compare the databases before you go on"
@@ -53,7 +58,7 @@ def overruled(states: States) -> Reasons:
         return dict.fromkeys(differ, why)
     remain = next(iter(survivors.values()), ())
     why = f"a primary component was forced without it, so that what it knows counts no more; {ANEW}"
-    return {name: why for name, state in replicas.items() if state.prim.epoch < epoch and name not in remain}
+    return {name: why for name, state in replicas.items() if state.era.epoch < epoch and name not in remain}
 
 
 def unknown(states: States) -> Reasons:
@@ -61,7 +66,7 @@ def unknown(states: States) -> Reasons:
     replicas = _replicas(states)
     if not replicas:
         return {}
-    longest = max(replicas.values(), key=lambda state: (state.prim.epoch, state.green))
+    longest = max(replicas.values(), key=lambda state: (state.era.epoch, state.green))
     found = {name: _unknown(state, longest.roster) for name, state in states.items()}
     return {name: why for name, why in found.items() if why is not None}
 

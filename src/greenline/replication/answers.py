@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from greenline.kernel.database import Applied, Chunk, Committed, Lacks, Opened, Refused, Rows, SnapshotHeld, Staged
+from greenline.kernel.database import (
+    Applied,
+    Chunk,
+    Committed,
+    Lacks,
+    Open,
+    Opened,
+    Refused,
+    Rows,
+    SnapshotHeld,
+    Staged,
+)
 from greenline.kernel.effects import Effect, Halt
-from greenline.replication.applying import on_opened
+from greenline.replication.applying import ask, on_opened
 from greenline.replication.giving import on_chunk, on_held
-from greenline.replication.joining import Transfer, on_lacks, on_staged
+from greenline.replication.joining import Transfer, compare, on_lacks, on_staged
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.queries import on_rows, refuse
 from greenline.replication.requests import reply
@@ -41,10 +52,24 @@ def on_answer(phase: Phase, call: int, answer: object, out: list[Effect]) -> Non
             _on_transfer(phase, call, answer, out)
         case Refused(reason) if call in server.queries.asked:
             refuse(server.queries, call, reason, out)
+        case Refused() if call == applying.opening and applying.is_restoring:
+            _compare_again(phase, out)
         case Refused(reason):
             out.append(Halt(f"the database refused: {reason}"))
         case _:
             raise AssertionError(f"nobody asked the database for {answer!r}")
+
+
+def _compare_again(phase: Phase, out: list[Effect]) -> None:
+    """A chunk that the database had is gone, as it was still at work. It is not any more: what does it lack now?"""
+    applying = phase.server.applying
+    applying.is_restoring = False
+    transfer = phase.way if isinstance(phase, NonPrim) else None
+    if isinstance(transfer, Transfer) and transfer.is_restoring:
+        transfer.is_restoring = False
+        compare(transfer, applying, out)
+    else:
+        applying.opening = ask(applying, Open(), out)  # nobody needs the snapshot any more
 
 
 def _on_transfer(phase: Phase, call: int, answer: Lacks | Staged, out: list[Effect]) -> None:

@@ -26,6 +26,8 @@ class Applying:
     calls: int = 0
     opening: int = 0
     """The call that was asked where the database stands, or to restore it."""
+    is_restoring: bool = False
+    """That call is to restore it."""
     is_open: bool = False
     logged: int = 0
     """How long the order was in the log when this life began."""
@@ -55,6 +57,7 @@ def open_database(applying: Applying, logged: int, out: list[Effect]) -> None:
 
 def on_opened(replica: Replica, applying: Applying, opened: Opened, out: list[Effect]) -> None:
     position = opened.position
+    applying.is_restoring = False
     basis = _BASIS.decode(opened.basis) if opened.basis else None
     if position > applying.logged and basis is not None and basis.position == position:
         applying.basis = basis
@@ -85,7 +88,7 @@ def go_on_from(applying: Applying, position: int, durable: int) -> None:
 def has_reached_basis(replica: Replica, applying: Applying) -> bool:
     """Our order has come to where the database was restored, by another way: it goes on from there."""
     basis = applying.basis
-    if basis is None or replica.green < basis.position:
+    if basis is None or replica.green < basis.position or replica.is_new:
         return False
     applying.basis = None
     go_on_from(applying, basis.position, basis.position)

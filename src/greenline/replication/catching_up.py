@@ -86,7 +86,8 @@ def _removal(replica: Replica, exchange: Exchange, plan: Plan) -> Gone | None:
 def _source(replica: Replica, exchange: Exchange, plan: Plan) -> ProcId:
     """Of those who take part and have not discarded what we lack, the most updated; else whom the plan names."""
     can_serve = [name for name in plan.members if exchange.states[name].low <= replica.green]
-    return min(can_serve, key=lambda name: (-exchange.states[name].green, name), default=plan.source)
+    gone = exchange.states[plan.source].roster.is_gone
+    return min(can_serve, key=lambda name: (gone(name), -exchange.states[name].green, name), default=plan.source)
 
 
 def _surplus(replica: Replica, known: dict[ProcId, int]) -> list[Bundle]:

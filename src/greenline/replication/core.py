@@ -83,6 +83,7 @@ from greenline.replication.replica import Replica, append, force, on_durable
 from greenline.replication.requests import (
     Generates,
     Requests,
+    give_up_green,
     make_bundles,
     reconfigure,
     reply_to_quorum,
@@ -250,7 +251,7 @@ class Engine:
             self._on_restored(phase, out)
         if replica.has_left:
             close_if_left(server, out)
-        if self.settings.procedures and not server.has_announced:
+        if not server.has_announced:
             announce_procedures(server)
         if replica.roster.ending is not None:
             say_what_is_seen(server)
@@ -283,7 +284,9 @@ class Engine:
     def _on_restored(self, phase: Phase, out: list[Effect]) -> None:
         """The database is a snapshot by now. In an exchange we are what we said, so then it waits."""
         server = phase.server
-        if not has_reached_basis(server.replica, server.applying) and isinstance(phase, NonPrim):
+        if has_reached_basis(server.replica, server.applying):
+            give_up_green(server.replica, server.requests, server.applying.applied, out)
+        elif isinstance(phase, NonPrim):
             phase.on_restored(out)
 
     def _look_at_disk(self, replica: Replica, out: list[Effect]) -> None:

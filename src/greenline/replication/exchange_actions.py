@@ -124,13 +124,17 @@ def needed(replica: Replica, learned: Learned) -> tuple[ProcId, ...]:
 def adopt(replica: Replica, learned: Learned, out: list[Effect]) -> None:
     replica.prim, replica.attempt_index, replica.yellow = learned.prim, learned.attempt_index, learned.yellow
     replica.vulnerable = learned.vulnerable[replica.me]
+    replica.era = learned.era
     if replica.me in learned.released_by:
         out.append(vulnerability(replica, f"invalid {learned.released_by[replica.me]}"))
 
 
 def is_quorum(replica: Replica, learned: Learned, component: Component) -> bool:
+    """An operator has the last word: no component of an earlier epoch, and no bound for all who were to go on."""
+    is_heavy = sum(replica.weights_of(component.members)) >= replica.settings.voting.lower_bound
     return (
         not learned.is_anybody_vulnerable
+        and learned.prim.epoch == learned.era.epoch
         and has_quorum(component.members, learned.prim)
-        and sum(replica.weights_of(component.members)) >= replica.settings.voting.lower_bound
+        and (is_heavy or 0 < len(learned.era.survivors) == len({*learned.era.survivors} & {*component.members}))
     )

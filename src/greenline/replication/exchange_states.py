@@ -9,6 +9,7 @@ from greenline.kernel.effects import Effect, Halt, Ignored, Trace
 from greenline.kernel.ports import Service, TransitionalConf
 from greenline.replication.admission import must_stop, refused
 from greenline.replication.exchange import Exchange
+from greenline.replication.forcing import give_up
 from greenline.replication.giving import let_go
 from greenline.replication.messages import Bundle, State
 from greenline.replication.moves import ToExchangeActions, ToExchangeStates, ToNonPrim
@@ -76,6 +77,7 @@ class ExchangeStates:
 def enter(server: Server, move: ToExchangeStates, out: list[Effect]) -> tuple[ExchangeStates, None]:
     """Shift_to_exchange_states: all that our State says is durable before it leaves."""
     server.outbox.forget_control()
+    give_up(server.forcing, out)
     server.fetches.clear()
     server.giving.forget()
     mark_alone(server.replica, server.requests, out)
@@ -103,6 +105,7 @@ def state_of(replica: Replica, place: Place) -> State:
         prim=replica.prim,
         vulnerable=replica.vulnerable,
         yellow=replica.yellow,
+        era=replica.era,
         roster=replica.roster,
         birth=replica.birth,
         is_new=replica.is_new,

@@ -14,9 +14,9 @@ import msgspec
 from greenline.kernel.effects import Effect, Trace, Upcall
 from greenline.kernel.identities import in_order
 from greenline.kernel.ports import Service
-from greenline.replication.messages import Override, Prim
+from greenline.replication.messages import Era, Override, Prim
 from greenline.replication.outbox import Outbox
-from greenline.replication.port import Force, Forced, Leave, Refused
+from greenline.replication.port import Force, Forced, Leave, Name, Refused, is_sound
 from greenline.replication.replica import Replica, force, vulnerability, write_knowledge
 from greenline.replication.requests import Requests, reconfigure_ourselves
 from greenline.replication.server import Forcing, Met, Place
@@ -27,6 +27,8 @@ def why_not(met: Met | None, place: Place | None, call: Force) -> str | None:
     if met is None or place is None:
         return "this server is in a primary component, or about to know whether it is; ask again when it is in none"
     survivors, dead, needed = set(call.survivors), set(call.dead), set(met.needed)
+    if not is_sound((call.survivors, call.dead, call.reason), tuple[tuple[Name, ...], tuple[Name, ...], str]):
+        return "these are no names of servers, or no reason that can be kept"
     if not call.reason.strip():
         return "say why: the reason is kept with the decision"
     if survivors & dead:
@@ -45,16 +47,18 @@ def why_not(met: Met | None, place: Place | None, call: Force) -> str | None:
 def ask_all(replica: Replica, forcing: Forcing, outbox: Outbox, place: Place, call: Force) -> None:
     forcing.asked = call
     survivors, dead = in_order(call.survivors), in_order(call.dead)
-    override = Override(place.meeting, replica.me, replica.prim.epoch + 1, survivors, dead, call.reason)
+    override = Override(place.meeting, replica.me, replica.era.epoch + 1, survivors, dead, call.reason)
     outbox.say(override, Service.SAFE)
 
 
 def overrule(replica: Replica, forcing: Forcing, requests: Requests, override: Override, out: list[Effect]) -> None:
     """The survivors are the last primary component from now on, and nobody waits for how an attempt ended."""
     survivors = override.survivors
-    weights = tuple(map(replica.roster.weight_of, survivors))
-    last = replica.prim
-    replica.prim = Prim(last.prim_index, last.attempt_index, survivors, weights, override.epoch, survivors)
+    last, weights = replica.prim, replica.weights_of(survivors)
+    if not any(weights):
+        weights = (1,) * len(survivors)
+    replica.prim = Prim(last.prim_index, last.attempt_index, survivors, weights, override.epoch)
+    replica.era = Era(override.epoch, survivors)
     if replica.vulnerable.is_valid:
         replica.vulnerable = msgspec.structs.replace(replica.vulnerable, is_valid=False)
         out.append(vulnerability(replica, "invalid forced"))
@@ -69,9 +73,17 @@ def overrule(replica: Replica, forcing: Forcing, requests: Requests, override: O
             reconfigure_ourselves(requests, Leave(name))
 
 
+def beware(replica: Replica, override: Override, out: list[Effect]) -> None:
+    """It came while the configuration changes: others may have decided it, or nobody has. With the dead we do nothing
+    any more, and make no component without who has decided it; if nobody has, it is to be asked for again."""
+    if override.epoch > replica.era.epoch:
+        replica.era = Era(override.epoch, override.survivors)
+        write_knowledge(replica, out)
+
+
 def give_up(forcing: Forcing, out: list[Effect]) -> None:
-    """The configuration has changed before all had heard it."""
+    """The meeting is over before all had heard it."""
     if forcing.asked is not None:
-        reason = "the configuration changed before it was decided; look who is connected, and ask again"
+        reason = "the meeting ended before it was decided; look who is connected, and whether it was, and ask again"
         out.append(Upcall(Refused(forcing.asked.ticket, reason)))
         forcing.asked = None

@@ -31,8 +31,10 @@ class Giving:
     wants: dict[ProcId, Want] = field(default_factory=dict)
     """Who waits for a manifest."""
     picks: list[Pick] = field(default_factory=list)
-    joins: set[tuple[ProcId, bytes]] = field(default_factory=set)
-    """Whose Join we have asked for in this life."""
+    served: dict[ProcId, Want] = field(default_factory=dict)
+    """Who has been given a manifest of what is held."""
+    joins: set[Join] = field(default_factory=set)
+    """That we have asked for in this life."""
     is_asked: bool = False
     """The database was asked to hold a snapshot."""
     held: SnapshotHeld | None = None
@@ -42,6 +44,7 @@ class Giving:
     def forget(self) -> None:
         """A new meeting begins: whoever still needs something says so again."""
         self.wants.clear()
+        self.served.clear()
         self.picks.clear()
         self.reading.clear()
 
@@ -65,11 +68,13 @@ def serve(
         if since is None:
             _let_join(replica, giving, requests, outbox, want)
         elif _is_useful(replica, giving.held, since):
-            del giving.wants[want.server]
+            giving.served[want.server] = giving.wants.pop(want.server)
             _say_manifest(replica, giving, outbox, want)
         elif not giving.is_asked and applying.is_open and applying.committed >= since:
             giving.is_asked = True
             giving.held = None
+            giving.wants.update(giving.served)  # what they were to be given is let go
+            giving.served.clear()
             ask(applying, SnapshotBegin(), out)
     while giving.picks:
         pick = giving.picks.pop(0)
@@ -100,8 +105,8 @@ def _let_join(replica: Replica, giving: Giving, requests: Requests, outbox: Outb
         del giving.wants[want.server]
         why = outcome.value.decode()
         outbox.say(Declined(want.meeting, replica.me, want.server, why), Service.AGREED)
-    elif (want.server, want.birth) not in giving.joins and not replica.has_left:
-        giving.joins.add((want.server, want.birth))
+    elif join not in giving.joins and not replica.has_left:
+        giving.joins.add(join)
         reconfigure_ourselves(requests, join)
 
 
@@ -129,8 +134,7 @@ def basis_at(replica: Replica, position: int) -> Basis:
         green_lines=cut_of(replica.green_lines),
         lamport=replica.lamport,
         roster=roster_at(replica, position),
-        epoch=replica.prim.epoch,
-        survivors=replica.prim.survivors,
+        era=replica.era,
     )
 
 

@@ -19,12 +19,12 @@ from greenline.kernel.ports import Service
 from greenline.replication.applying import Applying, ask, go_on_from
 from greenline.replication.exchange import Exchange
 from greenline.replication.giving import encode_basis
-from greenline.replication.messages import Basis, Declined, Manifest, Pick, Piece, Prim, Want
+from greenline.replication.messages import Basis, Declined, Manifest, Pick, Piece, Want
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Joined
-from greenline.replication.recovery import checkpoint_of, first_prim
+from greenline.replication.recovery import checkpoint_of
 from greenline.replication.replica import Replica, size_of
-from greenline.replication.requests import Requests, give_up, own
+from greenline.replication.requests import Requests, give_up_green
 
 
 @dataclass(slots=True)
@@ -71,7 +71,12 @@ def on_manifest(
         return
     transfer.digests.extend(manifest.digests)
     if len(transfer.digests) == manifest.count:
-        transfer.calls = {ask(applying, Compare(tuple(transfer.digests)), out): None}
+        compare(transfer, applying, out)
+
+
+def compare(transfer: Transfer, applying: Applying, out: list[Effect]) -> None:
+    """What does our database lack of this snapshot?"""
+    transfer.calls = {ask(applying, Compare(tuple(transfer.digests)), out): None}
 
 
 def on_declined(replica: Replica, transfer: Transfer, declined: Declined, out: list[Effect]) -> None:
@@ -124,6 +129,7 @@ def go_on(replica: Replica, transfer: Transfer, applying: Applying, outbox: Outb
         outbox.say(pick, Service.AGREED)
         return
     transfer.is_restoring = True
+    applying.is_restoring = True
     applying.is_open = False  # nothing is applied to what is about to be replaced
     restore = Restore(basis.position, tuple(transfer.digests), encode_basis(basis))
     applying.opening = ask(applying, restore, out)
@@ -135,8 +141,7 @@ def take_over(replica: Replica, requests: Requests, applying: Applying, out: lis
     assert basis is not None
     was_new = replica.is_new
     _begin_queue_at(replica, basis)
-    for index in [each for each in requests.answering if replica.is_green(own(replica, each))]:
-        give_up(requests, index, "this server was left behind, and was given the outcome with everything else", out)
+    give_up_green(replica, requests, basis.position, out)
     go_on_from(applying, basis.position, basis.position)
     applying.basis = None
     out.append(Checkpoint(tuple(checkpoint_of(replica))))
@@ -148,9 +153,9 @@ def take_over(replica: Replica, requests: Requests, applying: Applying, out: lis
 
 
 def _begin_queue_at(replica: Replica, basis: Basis) -> None:
-    if replica.is_new:
-        replica.prim = _prim_of(replica, basis)
-        replica.is_new = False
+    # Not the source's last component: the order that was installed with it may be gone after a crash.
+    replica.is_new = False
+    replica.era = max(replica.era, basis.era, key=lambda era: era.epoch)
     replica.low = basis.position
     replica.low_cut = dict(basis.cut)
     replica.order, replica.digests = [], [basis.digest]
@@ -170,12 +175,3 @@ def _begin_queue_at(replica: Replica, basis: Basis) -> None:
     replica.unwritten.clear()
     replica.live_bytes = sum(map(size_of, (*replica.bodies.values(), *replica.ongoing.values())))
     replica.red_bytes = sum(map(size_of, replica.bodies.values()))
-
-
-def _prim_of(replica: Replica, basis: Basis) -> Prim:
-    """A newcomer was in no component: it knows only what an operator has decided before it came.
-
-    Its source's last component would be too much: the order that was installed with it may be gone after a crash.
-    """
-    first = first_prim(replica.settings)
-    return Prim(0, 0, first.servers, first.weights, basis.epoch, basis.survivors)

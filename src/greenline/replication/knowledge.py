@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from greenline.kernel.identities import ProcId, in_order
-from greenline.replication.messages import Prim, State, Vulnerable, Yellow
+from greenline.replication.messages import Era, Prim, State, Vulnerable, Yellow
 from greenline.replication.port import BundleId
 
 IsGreen = Callable[[BundleId], bool]
@@ -28,6 +28,7 @@ class Learned:
     """Of every member, after the meeting."""
     released_by: Mapping[ProcId, str]
     """Who is vulnerable no more, and by which rule."""
+    era: Era
 
     @property
     def is_anybody_vulnerable(self) -> bool:
@@ -49,6 +50,7 @@ def compute_knowledge(states: Mapping[ProcId, State], is_green: IsGreen) -> Lear
         yellow=_common_yellow([state.yellow for state in updated if state.yellow.is_valid], is_green),
         vulnerable=vulnerable,
         released_by=released_by,
+        era=max((state.era for _, state in sorted(states.items())), key=lambda era: era.epoch),
     )
 
 

@@ -35,9 +35,7 @@ class Prim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     servers: tuple[Name, ...]
     weights: tuple[Natural, ...]
     epoch: Natural = 0
-    """How often an operator has overruled the protocol (GAP 28): it comes before all else in a comparison."""
-    survivors: tuple[Name, ...] = ()
-    """Who was to go on, the last time."""
+    """How often an operator had overruled the protocol (GAP 28): it comes before all else in a comparison."""
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -45,6 +43,16 @@ class Prim(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def weight_of(self, server: str) -> int:
         return dict(zip(self.servers, self.weights, strict=True)).get(server, 0)
+
+
+class Era(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How often an operator has overruled the protocol, as far as we have heard, and who was to go on the last time.
+
+    Who has heard of it and knows no component of this epoch makes none of an earlier one.
+    """
+
+    epoch: Natural = 0
+    survivors: tuple[Name, ...] = ()
 
 
 class Vulnerable(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -112,6 +120,7 @@ class State(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     prim: Prim
     vulnerable: Vulnerable
     yellow: Yellow
+    era: Era
     roster: Roster
     birth: bytes
     is_new: bool
@@ -228,8 +237,7 @@ class Basis(msgspec.Struct, frozen=True, array_like=True, gc=False):
     green_lines: Cut
     lamport: Natural
     roster: Roster
-    epoch: Natural
-    survivors: tuple[Name, ...]
+    era: Era
 
 
 class Manifest(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
@@ -320,6 +328,7 @@ class Knowledge(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False
     vulnerable: Vulnerable
     yellow: Yellow
     promised: tuple[tuple[Name, Natural, Natural], ...]
+    era: Era
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):

@@ -81,9 +81,10 @@ class NonPrim:
                     server = self.server
                     forcing.overrule(server.replica, server.forcing, server.requests, override, out)
                 return self.meet_again()
+            case Override(meeting) as override if self.is_here(meeting) and self.met is not None:
+                forcing.beware(self.server.replica, override, out)
             case TransitionalConf():
                 self.is_transitional = True
-                forcing.give_up(self.server.forcing, out)
             case RegularConf(conf):
                 return ToExchangeStates(Place.of(conf))
             case _ if isinstance(told, Meant):

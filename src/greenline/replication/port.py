@@ -9,7 +9,7 @@ and as durable as was asked for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -228,3 +228,11 @@ class Left(msgspec.Struct, frozen=True, gc=False):
 
     position: Natural
     """Where in the order it left."""
+
+
+def is_sound(what: object, kind: Any) -> bool:
+    """Would others read it as it is? Not everything that a caller can make is what its type says."""
+    try:
+        return bool(msgspec.msgpack.decode(msgspec.msgpack.encode(what), type=kind) == what)
+    except (msgspec.MsgspecError, UnicodeError, OverflowError):
+        return False

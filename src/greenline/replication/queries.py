@@ -13,13 +13,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from greenline.kernel.actions import OutcomeOf
 from greenline.kernel.database import Overlay, Query, Rows
 from greenline.kernel.effects import Effect, Trace, Upcall
 from greenline.kernel.ports import Service
 from greenline.replication.applying import Applying, ask
 from greenline.replication.messages import Barrier, Meeting
 from greenline.replication.outbox import Outbox
-from greenline.replication.port import Answer, Ask, BundleId, Reads, Refused, Where
+from greenline.replication.port import Answer, Ask, BundleId, Reads, Refused, Where, is_sound
 from greenline.replication.replica import Replica, red_order
 from greenline.replication.requests import why_closed
 
@@ -52,6 +53,8 @@ class Queries:
 
 def on_ask(replica: Replica, queries: Queries, call: Ask, is_primary: bool, out: list[Effect]) -> None:
     why = why_closed(replica)
+    if why is None and not is_sound(call.request, bytes | OutcomeOf):
+        why = f"{call.request!r} is no question that can be asked"
     if why is None and len(queries) >= replica.settings.buffered:
         why = f"{len(queries)} queries wait already; try again later"
     if why is None and not call.is_patient:

@@ -41,7 +41,8 @@ def recover(me: ProcId, settings: Settings, records: tuple[Record, ...], birth: 
                 _replay_body(replica, record)
             case Ordered():
                 _replay_order(replica, record)
-            case Knowledge(prim, attempt_index, vulnerable, yellow, promised):
+            case Knowledge(prim, attempt_index, vulnerable, yellow, promised, era):
+                replica.era = era
                 replica.prim, replica.attempt_index = prim, attempt_index
                 replica.vulnerable, replica.yellow = vulnerable, yellow
                 replica.promised = {server: (index, attempt) for server, index, attempt in promised}

@@ -22,6 +22,7 @@ from greenline.replication.messages import (
     Bundle,
     Cut,
     Entry,
+    Era,
     Greens,
     Knowledge,
     Ordered,
@@ -82,6 +83,7 @@ class Replica:
     vulnerable: Vulnerable = field(default_factory=Vulnerable)
     yellow: Yellow = field(default_factory=Yellow)
     promised: dict[ProcId, tuple[int, int]] = field(default_factory=dict)
+    era: Era = field(default_factory=Era)
     # Green lines: how much of the order each server has on disk, as far as we know.
     green_lines: dict[ProcId, int] = field(default_factory=dict)
     is_line_raised: bool = False
@@ -316,7 +318,8 @@ def write_knowledge(replica: Replica, out: list[Effect]) -> None:
 
 
 def knowledge_of(replica: Replica) -> Knowledge:
-    return Knowledge(replica.prim, replica.attempt_index, replica.vulnerable, replica.yellow, promises_of(replica))
+    promises = promises_of(replica)
+    return Knowledge(replica.prim, replica.attempt_index, replica.vulnerable, replica.yellow, promises, replica.era)
 
 
 def promises_of(replica: Replica) -> tuple[tuple[ProcId, int, int], ...]:

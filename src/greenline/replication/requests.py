@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from greenline.kernel.actions import unpack
+from greenline.kernel.codec import Garbled
 from greenline.kernel.database import Applied
 from greenline.kernel.effects import Effect, Trace, Upcall
 from greenline.kernel.identities import ProcId
@@ -30,6 +32,7 @@ from greenline.replication.port import (
     Submit,
     Unanswered,
     Where,
+    is_sound,
 )
 from greenline.replication.replica import Replica, content_of, force, keep_body, mark_red
 
@@ -76,6 +79,8 @@ def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]
     limit = replica.settings.bundle_bytes
     if (closed := why_closed(replica)) is not None:
         out.append(Upcall(Refused(call.ticket, closed)))
+    elif (odd := _why_odd(call)) is not None:
+        out.append(Upcall(Refused(call.ticket, odd, is_retriable=False)))
     elif len(call.actions) > limit:
         reason = f"{len(call.actions)} bytes of actions are more than the {limit} that a bundle holds; submit fewer"
         out.append(Upcall(Refused(call.ticket, reason, is_retriable=False)))
@@ -86,8 +91,20 @@ def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]
         requests.waiting_bytes += len(call.actions)
 
 
+def _why_odd(call: Submit) -> str | None:
+    """What no database can open would stop every one of them: it does not get that far."""
+    try:
+        count = len(unpack(call.actions))
+    except Garbled as error:
+        return str(error)
+    return None if count == call.count else f"these are {count} actions, not {call.count}"
+
+
 def reconfigure(replica: Replica, requests: Requests, call: Reconfigure, out: list[Effect]) -> None:
-    if (why := why_closed(replica) or _why_full(replica, requests)) is not None:
+    if not is_sound(call.change, Change):
+        odd = f"{call.change!r} is no change that servers can read; look at its names and numbers"
+        out.append(Upcall(Refused(call.ticket, odd, is_retriable=False)))
+    elif (why := why_closed(replica) or _why_full(replica, requests)) is not None:
         out.append(Upcall(Refused(call.ticket, why)))
     else:
         requests.waiting.append(call)
@@ -139,6 +156,13 @@ def own(replica: Replica, index: int) -> BundleId:
 def give_up(requests: Requests, index: int, why: str, out: list[Effect]) -> None:
     """This server will not learn what became of this bundle of its own."""
     out.extend(Upcall(Unanswered(call.ticket, why)) for call in requests.answering.pop(index))
+
+
+def give_up_green(replica: Replica, requests: Requests, position: int, out: list[Effect]) -> None:
+    """Our database was given the state at a position: it does not tell what came of our bundles up to there."""
+    after = {bundle.index for bundle in replica.order[position - replica.low :] if bundle.creator == replica.me}
+    for index in [each for each in requests.answering if replica.is_green(own(replica, each)) and each not in after]:
+        give_up(requests, index, "this server was given the outcome with everything else, in a snapshot", out)
 
 
 def _why_full(replica: Replica, requests: Requests) -> str | None:

@@ -103,12 +103,12 @@ def changed(roster: Roster, change: Change, position: int, lower_bound: int) -> 
             active = tuple(sorted([*others, Procedure(name, version, digest)]))
             return Changed(msgspec.structs.replace(roster, active=active), done, (change,))
         case Expire(before):
-            return _ended(msgspec.structs.replace(roster, ending=Ending(position, before, roster.servers)), done)
-        case Seen(server, seen):
-            ending = roster.ending
-            if ending is None or seen < ending.position:
-                return Changed(roster, done)
-            return _ended(_without(roster, ending, server), done)
+            ending = Ending(position, min(before, position), roster.servers)
+            return _ended(msgspec.structs.replace(roster, ending=ending), done)
+        case Seen(server, seen) if roster.ending is not None and seen >= roster.ending.position:
+            return _ended(_without(roster, roster.ending, server), done)
+        case Seen():
+            return Changed(roster, done)
         case _:
             reseated = _reseated(roster, change, position)
             if reseated.ending is not None and isinstance(change, Leave):
@@ -171,8 +171,9 @@ def _why_not(roster: Roster, change: Change, lower_bound: int) -> str | None:
         case Join(server, birth, procedures):
             return _why_not_join(roster, server, birth, procedures)
         case Leave(server):
-            if roster.is_gone(server):
-                return None
+            if (gone := roster.gone_of(server)) is not None:
+                late = f"{server} left at position {gone.position} already, and what it had made counts"
+                return late if change.is_void and not gone.is_void else None
             return _unknown(roster, server) or _too_light(roster, server, 0, lower_bound)
         case Weigh(server, weight):
             return _unknown(roster, server) or _too_light(roster, server, weight, lower_bound)

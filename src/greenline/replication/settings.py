@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from greenline.kernel.identities import ProcId, in_order, proc_id
-from greenline.replication.port import Procedure
+from greenline.replication.port import Procedure, is_sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ class Settings:
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is at least {least}")
+        if not is_sound(self.procedures, tuple[Procedure, ...]):
+            raise ValueError("a procedure has a name, a version of at least 1, and a digest")
         if self.retain_at_most < self.far:
             raise ValueError("retain_at_most is at least far: who is not far behind is given all that it lacks")
 

@@ -194,6 +194,7 @@ ENGINE_LIMITS: dict[str, Any] = {
     "far": 12,
     "message_bytes": 1_000,
     "retain_after_white": 5,
+    "retain_at_most": 40,
     "checkpoint_bytes": 2_000,
 }
 """So small that a run of some seconds reaches them."""

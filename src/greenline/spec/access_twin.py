@@ -213,7 +213,7 @@ def verdicts_are_true(x: Access) -> bool:
             number = s.message.partition("/")[2]
             before = f"{s.message.split('/')[0]}/{(int(number) if number.isdigit() else 0) - 1}"
             decided = [d for d in x.decisions if d.message == before]
-            if number.isdigit() and int(number) == 1:
+            if number.isdigit() and int(number) == 1 and "@" not in s.message:
                 return True
             if decided and min(map(_place, decided)) < _place(s):
                 return True

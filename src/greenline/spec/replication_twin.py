@@ -258,7 +258,7 @@ class Execution:
         return max((s.position for s in told if (s.life, s.index) <= (step.life, step.index)), default=0)
 
     def last_base(self, process: str) -> int:
-        return max((s.position for s in self.all("restored") if s.process == process), default=0)
+        return max((s.position for s in self.all("restored", "replaced") if s.process == process), default=0)
 
     @cached_property
     def marks(self) -> list[Step]:

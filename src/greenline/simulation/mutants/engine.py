@@ -102,13 +102,7 @@ def _one_after_the_other(states: Mapping[ProcId, State], is_green: IsGreen) -> L
     for server in sorted(states):
         fate = _right_compute(changed, is_green).vulnerable[server]
         changed[server] = msgspec.structs.replace(changed[server], vulnerable=fate)
-    return Learned(
-        first.prim,
-        first.attempt_index,
-        first.yellow,
-        {server: state.vulnerable for server, state in changed.items()},
-        first.released_by,
-    )
+    return dataclasses.replace(first, vulnerable={server: state.vulnerable for server, state in changed.items()})
 
 
 _right_compute = knowledge.compute_knowledge
@@ -267,13 +261,7 @@ _mutant(
 def _everybodys_yellow(states: Mapping[ProcId, State], is_green: IsGreen) -> Learned:
     learned = _right_compute(states, is_green)
     lists = [state.yellow for _, state in sorted(states.items()) if state.yellow.is_valid]
-    return Learned(
-        learned.prim,
-        learned.attempt_index,
-        knowledge._common_yellow(lists, is_green),
-        learned.vulnerable,
-        learned.released_by,
-    )
+    return dataclasses.replace(learned, yellow=knowledge._common_yellow(lists, is_green))
 
 
 _mutant(

@@ -21,6 +21,7 @@ from greenline.replication import (
     giving,
     invariants,
     joining,
+    nonprim,
     plan,
     regprim,
     replica,
@@ -31,6 +32,8 @@ from greenline.replication.applying import Applying, ask
 from greenline.replication.giving import Giving
 from greenline.replication.knowledge import Learned
 from greenline.replication.messages import Basis, Bundle, State
+from greenline.replication.moves import ToNonPrim
+from greenline.replication.nonprim import Farewell, NonPrim
 from greenline.replication.outbox import Outbox
 from greenline.replication.plan import Plan
 from greenline.replication.port import Join, Leave, Left
@@ -267,3 +270,43 @@ _mutant(
 )
 
 MUTANTS = _mutant.mutants
+
+
+def _farewell_at_once(server: Server, move: ToNonPrim, out: list[Effect]) -> tuple[NonPrim, None]:
+    phase, _ = _right_nonprim(server, move, out)
+    if isinstance(phase.way, Farewell):
+        _may_go(server.replica, out)
+    return phase, None
+
+
+_right_nonprim = nonprim.enter
+
+_mutant(
+    "leaver-exits-before-the-others-agree",
+    "tells a server that it may stop before the component without it is on anybody's disk (GAP 25)",
+    (nonprim, "enter", _farewell_at_once),
+    scenario="REPL-101",
+)
+
+
+def _begins_with_the_epoch(mine: Replica, basis: Basis) -> None:
+    was_new = mine.is_new
+    _right_begin_queue_at(mine, basis)
+    if was_new:
+        mine.prim = msgspec.structs.replace(mine.prim, epoch=basis.era.epoch)
+
+
+_right_begin_queue_at = joining._begin_queue_at
+
+_mutant(
+    "newcomers-speak-for-components",
+    "lets a newcomer, who was in no component, say which was the last one after a force (GAP 28)",
+    (joining, "_begin_queue_at", _begins_with_the_epoch),
+    scenario="REPL-100",
+)
+_mutant(
+    "too-late-is-not-heard",
+    "goes with those who were declared dead, if it heard of it while the configuration changed (GAP 28)",
+    (forcing, "beware", lambda *_: None),
+    scenario="REPL-104",
+)

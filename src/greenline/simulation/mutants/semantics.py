@@ -7,20 +7,24 @@ from typing import Any
 
 import msgspec
 
-from greenline.kernel.database import Overlay, Query
-from greenline.kernel.effects import Effect
+from greenline.database.session_tables import Execute, Sessions
+from greenline.database.sqlite import MemorySqlite
+from greenline.kernel.actions import Action, Outcome
+from greenline.kernel.database import Answer, Overlay, Query, Rows
+from greenline.kernel.database import Ask as DatabaseAsk
+from greenline.kernel.effects import Effect, Upcall
 from greenline.kernel.ports import Service
-from greenline.replication import core, invariants, queries
+from greenline.replication import answers, core, invariants, queries
 from greenline.replication.applying import Applying, ask
 from greenline.replication.core import Engine, Phase
 from greenline.replication.messages import Barrier, Meeting
 from greenline.replication.outbox import Outbox
-from greenline.replication.port import Ask, Reads
+from greenline.replication.port import Ask, Reads, Where
 from greenline.replication.queries import Queries, lay_over, on_barrier
 from greenline.replication.replica import Replica
 from greenline.replication.told import Told
 from greenline.replication.transprim import TransPrim
-from greenline.simulation.mutants.mutant import Seeded
+from greenline.simulation.mutants.mutant import Seeded, in_force
 
 _mutant = Seeded(invariants)
 
@@ -164,3 +168,42 @@ _mutant(
 
 
 MUTANTS = _mutant.mutants
+
+
+def _before_it_is_durable(
+    mine: Replica, asked: Queries, call: int, answer: Rows, where: Where, out: list[Effect]
+) -> None:
+    before = len(out)
+    _right_rows(mine, asked, call, answer, where, out)
+    out[before:] = [Upcall(each.payload) if isinstance(each, Upcall) else each for each in out[before:]]
+
+
+_right_rows = queries.on_rows
+
+_mutant(
+    "shows-what-is-not-durable",
+    "answers queries from greens that a crash can take back",
+    (answers, "on_rows", _before_it_is_durable),
+    scenario="REPL-102",
+)
+
+
+def _executed(_: Sessions, action: Action, position: int, sub: int, execute: Execute) -> Outcome:
+    return Outcome(*execute(action), position, sub)
+
+
+class _LaysOverEveryCopy(MemorySqlite):
+    """What is on top of the green state is executed, whether it was decided before or not."""
+
+    def answer(self, request: DatabaseAsk) -> Answer:
+        is_dirty = isinstance(request, Query) and request.is_dirty
+        with in_force(((Sessions, "decide", _executed),) if is_dirty else ()):
+            return super().answer(request)
+
+
+_mutant(
+    "dirty-counts-duplicates-twice",
+    "shows a dirty query the effect of a red request that was decided already, or stands there twice, once more",
+    database=_LaysOverEveryCopy,
+    scenario="REPL-103",
+)

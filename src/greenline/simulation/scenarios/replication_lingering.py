@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from greenline.replication.messages import Bundle
+from greenline.replication.messages import CPC, Bundle, State
 from greenline.replication.port import Leave, Weigh
 from greenline.replication.settings import Voting
 from greenline.simulation.scenarios.replication_exchange import submit_one_by_one
 from greenline.simulation.scenarios.replication_members import was_let_go
-from greenline.simulation.scenarios.stage import Stage, are_in, catalogue, ends_as_one, replica
+from greenline.simulation.scenarios.stage import (
+    Stage,
+    are_in,
+    catalogue,
+    ends_as_one,
+    power_fails,
+    power_returns,
+    replica,
+)
 from greenline.simulation.scripted import Scripted
 
 
@@ -59,4 +67,20 @@ def repl_99(stage: Stage) -> None:
     assert servers["q"].read("read l1").endswith("100 101 102 103 104 105")
 
 
-SCENARIOS = catalogue(repl_97, repl_98, repl_99)
+def repl_101(stage: Stage) -> None:
+    """c has left, and alone knows the component in which it counts nothing any more. b learns of that from it, and
+    loses power before its disk does: it still needs c, who is let go only when b has written that down."""
+    servers = stage.script("b c").form("b c").settle().hold("b", CPC, where=lambda cpc: cpc.prim_index == 2)
+    servers["c"].reconfigure(Leave("c"))
+    servers.settle().form("b | c").settle()
+    assert replica(servers, "c").prim.weights == (1, 0)
+    assert replica(servers, "b").vulnerable.is_valid
+    servers.form("b c").hold("b", State).wait(1.0)
+    servers.hang("b").release().wait(1.0)
+    power_fails(servers, "b")
+    power_returns(servers, "b")
+    servers.form("b c").settle()
+    ends_without(servers, "c")
+
+
+SCENARIOS = catalogue(repl_97, repl_98, repl_99, repl_101)

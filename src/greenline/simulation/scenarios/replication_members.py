@@ -6,7 +6,7 @@ Nothing of that touches the quorum of the component that is being left; nothing 
 from __future__ import annotations
 
 from greenline.kernel.actions import OutcomeOf, Verdict
-from greenline.replication.messages import Bundle, Near, Override
+from greenline.replication.messages import Bundle, Near, Override, Segment
 from greenline.replication.port import Forced, Leave, Refused, Unanswered, Weigh
 from greenline.replication.settings import Voting
 from greenline.simulation.scenarios.replication_admission import why_it_halted
@@ -248,7 +248,8 @@ def repl_89(stage: Stage) -> None:
 
 def repl_94(stage: Stage) -> None:
     """q and r part while it is being decided that they survive. If q has heard it, that counts, and r hears it when
-    they meet again; if nobody has, it was not decided. It may be decided once more, about others."""
+    they meet again; if nobody has in time, it was not decided, and is to be asked for again. It may be decided once
+    more, about others."""
     servers = without_p(stage).part_with("p").hold("r", Override)
     asked = servers["q"].force("q r", "p", "p has burnt")
     servers.settle().form("q | r").settle()
@@ -270,7 +271,7 @@ def repl_94(stage: Stage) -> None:
     assert servers["r"].state == "NonPrim"
     asked = servers["r"].force("r", "q", "q has burnt as well")
     servers.settle()
-    assert servers["r"].told_of(asked) == [Forced(asked, 2)]
+    assert servers["r"].told_of(asked) == [Forced(asked, 3)], "the one that nobody heard in time has a number too"
     ends_as_one(servers)
 
 
@@ -293,4 +294,48 @@ def repl_96(stage: Stage) -> None:
             assert replica(servers, "q").roster.servers == (("p", "q") if is_ordered else ("p", "q", "r"))
 
 
-SCENARIOS = catalogue(repl_41, repl_47, repl_48, repl_49, repl_51, repl_85, repl_87, repl_89, repl_93, repl_94, repl_96)
+def repl_100(stage: Stage) -> None:
+    """a alone has heard in time that a and b survive; n has joined a since, and meets b. n was in no component, so what
+    it knows of them counts nothing: b and n are none, however much b weighed in the beginning."""
+    servers = stage.script("a b c d", newcomers="n", voting=Voting(weights=(("b", 5),))).form("a b c d").settle()
+    for change in (Weigh("b", 1), Weigh("c", 2)):
+        servers["a"].reconfigure(change)
+        servers.settle()
+    power_fails(servers, "c d")
+    servers.part_with("c").part_with("d").form("a b").settle().hold("b", Override)
+    servers["a"].force("a b", "c d", "they have burnt")
+    servers.settle().form("a | b").settle()
+    assert servers["a"].state == "RegPrim"
+    servers.start("n").settle().form("a n").hold("n", Segment).settle().form("a | b n").settle()
+    assert are_in(servers, "NonPrim", "b n")
+    ends_as_one(servers)
+
+
+def repl_104(stage: Stage) -> None:
+    """r hears too late that p is dead, and p is not dead at all. r does not know whether it was decided, so it does
+    nothing with p any more: q goes on, and p is turned away."""
+    servers = without_p(stage).hold("r", Override)
+    servers["q"].force("q r", "p", "p is not seen any more")
+    servers.settle().form("q | r").settle()
+    servers.restart("p").settle().form("p r").settle()
+    assert "forced without it" in why_it_halted(servers, "p")
+    assert (servers["q"].state, servers["r"].state) == ("RegPrim", "ExchangeStates")
+    servers.part_with("p").form("q r").settle()
+    ends_as_one(servers)
+
+
+SCENARIOS = catalogue(
+    repl_41,
+    repl_47,
+    repl_48,
+    repl_49,
+    repl_51,
+    repl_85,
+    repl_87,
+    repl_89,
+    repl_93,
+    repl_94,
+    repl_96,
+    repl_100,
+    repl_104,
+)

@@ -12,12 +12,21 @@ from greenline.database.procedures import PROCEDURES
 from greenline.kernel.actions import Verdict
 from greenline.kernel.database import Activate
 from greenline.replication.messages import Barrier
-from greenline.replication.port import Accepted, Procedure, Reads, Refused, Replied
+from greenline.replication.port import Accepted, Level, Procedure, Reads, Refused, Replied
 from greenline.simulation.cluster import Cluster
 from greenline.simulation.scenarios.replication_admission import why_it_halted
 from greenline.simulation.scenarios.replication_clients import multicasts
+from greenline.simulation.scenarios.replication_durability import with_two_that_are_not_on_disk
 from greenline.simulation.scenarios.replication_joining import has_joined
-from greenline.simulation.scenarios.stage import Stage, are_in, catalogue, ends_as_one, reds
+from greenline.simulation.scenarios.stage import (
+    Stage,
+    are_in,
+    catalogue,
+    ends_as_one,
+    power_fails,
+    power_returns,
+    reds,
+)
 from greenline.simulation.scripted import Scripted
 
 V1, V2 = (Procedure(each.name, each.version, each.digest) for each in PROCEDURES)
@@ -208,4 +217,28 @@ def repl_92(stage: Stage) -> None:
     ends_as_one(servers)
 
 
-SCENARIOS = catalogue(repl_57, repl_58, repl_59, repl_63, repl_90, repl_92)
+def repl_102(stage: Stage) -> None:
+    """What is green in memory only is shown to nobody: a loss of all power may take it back."""
+    servers = with_two_that_are_not_on_disk(stage, Level.LOCAL, "p q r")
+    asked = [servers["p"].ask("read l1", reads) for reads in (Reads.WEAK, Reads.SESSION, Reads.STRICT)]
+    servers.wait(0.2)
+    shown = [each for ticket in asked for each in servers["p"].answers_of(ticket)]
+    power_fails(servers, "p q r")
+    power_returns(servers, "p q r")
+    ends_as_one(servers)
+    assert shown == []
+
+
+def repl_103(stage: Stage) -> None:
+    """r is away, and is asked for the same twice: both bundles are red there, and a dirty query counts them once."""
+    servers = stage.script("p q r").form("p q r").settle().form("p q | r").settle()
+    for _ in range(2):
+        servers["r"].act("c", 1, "add c1 5", relaxed=True)
+        servers.settle()
+    assert len(reds(servers, "r")) == 2
+    assert seen(servers, "r", "count c1", Reads.DIRTY) == "c1 5"
+    ends_as_one(servers)
+    assert servers["r"].read("count c1") == "c1 5"
+
+
+SCENARIOS = catalogue(repl_57, repl_58, repl_59, repl_63, repl_90, repl_92, repl_102, repl_103)

@@ -3,7 +3,12 @@
 WITH own AS (
     SELECT DISTINCT run, process, position, sub, action FROM applied WHERE is_kept AND is_decided
 ),
-begun AS (SELECT run, process, max(position) AS base FROM base GROUP BY run, process),
+begun AS (
+    SELECT run, process, max(position) AS base
+    FROM step
+    WHERE kind IN ('restored', 'replaced')
+    GROUP BY run, process
+),
 last_told AS (
     SELECT o.run, o.process, max(o.position) AS position
     FROM own o

@@ -32,4 +32,4 @@ SELECT r.run, r.action, r.position, r.sub, 'it is early, and ' || r.action_befor
 FROM refused r
 LEFT JOIN decided_sub d ON d.run = r.run AND d.action = r.action_before
 WHERE r.verdict = 'early'
-  AND (r.number = 1 OR d.position < r.position OR (d.position = r.position AND d.sub < r.sub))
+  AND ((r.number = 1 AND instr(r.action, '@') = 0) OR d.position < r.position OR (d.position = r.position AND d.sub < r.sub))

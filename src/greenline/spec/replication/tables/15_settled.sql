@@ -21,7 +21,12 @@ troubled AS (
     UNION
     SELECT run FROM up WHERE is_over
 ),
-begun AS (SELECT run, process, max(position) AS base FROM base GROUP BY run, process)
+begun AS (
+    SELECT run, process, max(position) AS base
+    FROM step
+    WHERE kind IN ('restored', 'replaced')
+    GROUP BY run, process
+)
 SELECT u.life, u.run, u.process, coalesce(b.base, 0) AS base,
        s.run IS NOT NULL AND s.until = 4000000000000000000 AS is_server,
        count(CASE WHEN s.until = 4000000000000000000 THEN 1 END) OVER (PARTITION BY u.run) AS servers
