@@ -430,6 +430,7 @@ class World:
             self.say(newcomer.name, "crash")
             self.start(newcomer)
         self.engine(newcomer, "restored", position=len(held), digest=self.digest(held))
+        self.engine(newcomer, "durable", position=len(held))
         newcomer.order, newcomer.bodies, newcomer.base = list(held), set(held), len(held)
         newcomer.durable = newcomer.applied = newcomer.committed = len(held)
         newcomer.prim = newcomer.durable_prim = source.durable_prim

@@ -100,6 +100,7 @@ COUNTED = "* return w?1 green 9 0 strict c1 7 at=p"
 FINAL = "* final q 10 0 c1 7 t1 1"
 
 ACCEPTED = "* call z/1 p local read l1\n* return z/1 red at=p"
+WITH_R = "r.1 start\nr.1 opened 0\n* call z/1 r local read l1\n* return z/1 red at=r"
 
 BROKEN: list[tuple[str, list[Change], dict[str, object]]] = [
     ("01_exactly_once", everywhere("apply 2 0 s/1 again", "apply 2 0 s/1"), {"action": "s/1"}),
@@ -132,6 +133,11 @@ BROKEN: list[tuple[str, list[Change], dict[str, object]]] = [
     ("08_nothing_accepted_is_lost", everywhere("apply 3 0 s/2", ""), {"action": "s/2"}),
     ("08_nothing_accepted_is_lost", everywhere("apply 7 1 w~1", ""), {"action": "w~1"}),
     ("08_nothing_accepted_is_lost", [("* refused s/3 expired", ACCEPTED)], {"action": "z/1"}),
+    (
+        "08_nothing_accepted_is_lost",
+        [after("* refused s/3 expired", f"{WITH_R}\nr.1 halt\n* gone r")],
+        {"action": "z/1"},
+    ),
     ("09_sessions_read_their_writes", [(SESSION, "* return s?1 green 1 0 session l1 5 at=p")], {"query": "s?1"}),
     (
         "09_sessions_read_their_writes",
@@ -192,6 +198,10 @@ BROKEN: list[tuple[str, list[Change], dict[str, object]]] = [
 ]
 
 HARMLESS: list[tuple[str, list[Change]]] = [
+    (
+        "what only one has accepted that died, and was removed while it was down",
+        [after("* refused s/3 expired", f"{WITH_R}\nr.1 crash\n* gone r")],
+    ),
     ("at level memory an answer may move", [after(RETRIED, "* return s/1 green 9 0 memory l1 5 at=q")]),
     (
         "what no disk kept may have been another",
