@@ -144,7 +144,7 @@ class Joined:
 
 def _chunk(number: int) -> tuple[bytes, int]:
     """What a busy client submits, packed as it would; every action is of 200 bytes in all."""
-    actions = tuple(Action("s1", number + each, b"x" * (ACTION_BYTES - 12)) for each in range(TOGETHER))
+    actions = tuple(Action("s1", number + each, b"x" * (ACTION_BYTES - 15)) for each in range(TOGETHER))
     return pack(actions), TOGETHER
 
 
@@ -182,7 +182,7 @@ def _log(server: ProcId, index: int) -> bytes:
     base = Base(_SETTINGS.cluster, server, 0, NO_ORDER, (), (), 0, founders(_SETTINGS), b"", is_new=False)
     lives: Codec[Any] = Codec(0, Life)
     frames = [lives.encode(Life(1)), codec.encode(base)]
-    chunk = pack((Action("s1", 1, b"x" * (ACTION_BYTES - 12)),))
+    chunk = pack((Action("s1", 1, b"x" * (ACTION_BYTES - 15)),))
     ids = tuple(BundleId("p", at) for at in range(1, index + 1))
     frames += [codec.encode(Bundle("p", each.index, each.index, 0, (chunk,))) for each in ids]
     frames.append(codec.encode(Ordered(1, ids)))
@@ -204,7 +204,7 @@ def merge(behind: int, missing: int) -> Merge:
     """r has ordered so many bundles, and lacks so many more, when it meets p and q, who are asked for more."""
     ahead = {name: _log(name, behind + missing) for name in ("p", "q")}
     joined = Joined(_SETTINGS, {**ahead, "r": _log("r", behind)})
-    chunk = pack((Action("s2", 1, b"x" * (ACTION_BYTES - 12)),))
+    chunk = pack((Action("s2", 1, b"x" * (ACTION_BYTES - 15)),))
     gc.collect()
     gc.freeze()
     while not joined.is_one_configuration():

@@ -737,8 +737,9 @@ def test_a_bundle_holds_no_more_than_it_may_and_submissions_stay_whole_and_in_or
 @pytest.mark.parametrize(
     ("actions", "count", "why"),
     [
-        (b"\xff", 1, "these are no actions"),
-        (b"", 1, "these are no actions"),
+        (b"\xff", 1, "these are 0 actions, not 1"),
+        (b"", 1, "these are 0 actions, not 1"),
+        (b"\xdd\xff\xff\xff\xff", 2**32 - 1, "these are 0 actions"),
         (pack((Action("s", 1, b"x"),)), 2, "these are 1 actions, not 2"),
     ],
 )

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from greenline.database.procedures import PROCEDURES, Lacking, Procedure
 from greenline.database.snapshots import Snapshot
 from greenline.database.state import State
-from greenline.kernel.actions import Outcome, OutcomeOf, digest_of, unpack
+from greenline.kernel.actions import Outcome, OutcomeOf, Verdict, digest_of, opened
 from greenline.kernel.codec import Garbled
 from greenline.kernel.database import (
     Answer,
@@ -47,6 +47,9 @@ from greenline.kernel.database import (
 )
 
 Bundle = tuple[bytes, ...]
+
+
+GARBLED = b"it cannot be opened"
 
 
 class MemorySqlite:
@@ -156,7 +159,7 @@ class MemorySqlite:
             for system in request.system:
                 self._state.order(system, position)
             replies = self._decide(position, request.bundle)
-        except (Garbled, Lacking) as error:
+        except Lacking as error:
             self._roll_back_to(position)
             return Refused(str(error))
         applied = Applied(position, self._state.move_on(position, replies), replies)
@@ -164,8 +167,14 @@ class MemorySqlite:
         return applied
 
     def _decide(self, position: int, bundle: Bundle) -> tuple[Outcome, ...]:
-        actions = [action for chunk in bundle for action in unpack(chunk)]
-        return tuple([self._state.decide(action, position, sub) for sub, action in enumerate(actions)])
+        return tuple(
+            [
+                Outcome(Verdict.FAILED, GARBLED, position, sub)
+                if action is None
+                else self._state.decide(action, position, sub)
+                for sub, action in enumerate(opened(bundle))
+            ]
+        )
 
     def _commit(self, position: int) -> Answer:
         """A transaction cannot be split: what is beyond is undone, and done again in the next one."""
@@ -212,7 +221,7 @@ class MemorySqlite:
             if isinstance(asked, OutcomeOf):
                 return Rows(position, b"", self._state.outcome_of(asked))
             return Rows(position, self._state.ask(asked))
-        except (Garbled, Lacking) as error:
+        except Lacking as error:
             return Refused(str(error))
         finally:
             self._db.execute("ROLLBACK TO query")

@@ -107,3 +107,24 @@ def unpack(packed: bytes) -> tuple[Action, ...]:
         return _DECODER.decode(packed)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Garbled(f"these are no actions: {error}") from None
+
+
+def declared(packed: bytes) -> int:
+    """How many actions these say they are, by their first bytes; 0 if they are none. They may still be garbled."""
+    first = packed[0] if packed else 0
+    if first & 0xF0 == 0x90:
+        return first & 0x0F
+    size = {0xDC: 2, 0xDD: 4}.get(first, 0)
+    count = int.from_bytes(packed[1 : 1 + size])
+    return count if count <= len(packed) else 0
+
+
+def opened(chunks: tuple[bytes, ...]) -> list[Action | None]:
+    """The actions of a bundle; None for each of a chunk that cannot be opened."""
+    actions: list[Action | None] = []
+    for chunk in chunks:
+        try:
+            actions.extend(unpack(chunk))
+        except Garbled:
+            actions.extend([None] * declared(chunk))
+    return actions

@@ -57,7 +57,7 @@ class Apply(msgspec.Struct, frozen=True, gc=False):
     """Apply the bundle at this green position, the next one, in the open transaction. It need not be in the log yet.
 
     A bundle is one or more chunks, each packed by `kernel.actions`: a large one is not copied together for us. It may
-    have none: then only the position moves on.
+    have none: then only the position moves on. Of a chunk that cannot be opened, every action has failed.
     """
 
     position: int

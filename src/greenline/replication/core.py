@@ -262,7 +262,7 @@ class Engine:
         if replica.green > replica.forced_green:
             force(replica, out)  # the green mark before the answer, at `local`; many share one
         apply_greens(replica, server.applying, out)
-        if len(server.queries):
+        if server.queries.are_waiting:
             make_barrier(replica, server.queries, outbox, _primary_meeting(phase), out)
             ask_database(replica, server.queries, server.applying, out)
         if replica.is_line_raised and not isinstance(phase, ExchangeStates | ExchangeActions):

@@ -27,8 +27,10 @@ class Discarding:
 
 def white_line(replica: Replica) -> int:
     """Over all servers, and over who has left and was in the last component: it is needed for the next one."""
-    lingering = [replica.green_lines.get(name, 0) for name in replica.prim.servers if replica.roster.is_gone(name)]
-    return min([*(line_of(replica, seat) for seat in replica.roster.seats), *lingering])
+    lines = [line_of(replica, seat) for seat in replica.roster.seats]
+    if replica.roster.gone:
+        lines += [replica.green_lines.get(name, 0) for name in replica.prim.servers if replica.roster.is_gone(name)]
+    return min(lines)
 
 
 def line_of(replica: Replica, seat: Seat) -> int:

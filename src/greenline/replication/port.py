@@ -107,7 +107,7 @@ class Where(msgspec.Struct, frozen=True, gc=False):
 class Submit(msgspec.Struct, frozen=True, gc=False):
     """Order these actions (packed by `kernel.actions`), `count` of them. Tickets are the caller's, new for each.
 
-    The caller has checked them: they are opened by the database only, once they are ordered.
+    They are opened by the database only, once they are ordered: what it cannot open then has failed, everywhere.
     """
 
     ticket: int

@@ -46,6 +46,11 @@ class Queries:
     def __len__(self) -> int:
         return len(self.strict) + len(self.behind) + len(self.ready) + len(self.asked)
 
+    @property
+    def are_waiting(self) -> bool:
+        """Is there anything that the next event may bring forward?"""
+        return bool(self.strict or self.behind or self.ready)
+
     def wait_for(self, position: int, call: Ask) -> None:
         self.came += 1
         heappush(self.ready, (position, self.came, call))

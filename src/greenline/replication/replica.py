@@ -121,7 +121,7 @@ class Replica:
     @property
     def has_left(self) -> bool:
         """Our own leave is green: we linger until nobody can need us (GAP 25)."""
-        return self.removed_at is not None or self.roster.is_gone(self.me)
+        return self.removed_at is not None or bool(self.roster.gone and self.roster.is_gone(self.me))
 
     @property
     def durable_green(self) -> int:

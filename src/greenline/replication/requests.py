@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from greenline.kernel.actions import unpack
-from greenline.kernel.codec import Garbled
+from greenline.kernel.actions import declared
 from greenline.kernel.database import Applied
 from greenline.kernel.effects import Effect, Trace, Upcall
 from greenline.kernel.identities import ProcId
@@ -92,11 +91,8 @@ def submit(replica: Replica, requests: Requests, call: Submit, out: list[Effect]
 
 
 def _why_odd(call: Submit) -> str | None:
-    """What no database can open would stop every one of them: it does not get that far."""
-    try:
-        count = len(unpack(call.actions))
-    except Garbled as error:
-        return str(error)
+    """Outcomes are told apart by their number: one more or less would be another's. They are not opened here."""
+    count = declared(call.actions)
     return None if count == call.count else f"these are {count} actions, not {call.count}"
 
 

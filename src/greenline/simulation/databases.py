@@ -15,7 +15,7 @@ from random import Random
 from greenline.database.sessions import STORED_BYTES
 from greenline.database.sqlite import MemorySqlite
 from greenline.kernel import evidence
-from greenline.kernel.actions import Outcome, unpack
+from greenline.kernel.actions import Outcome, opened
 from greenline.kernel.database import (
     DATABASE,
     Answer,
@@ -124,8 +124,9 @@ class Databases:
             case Open(), Opened(position):
                 process.witness(DATABASE, evidence.OPENED, position=position)
             case Apply(_, bundle), Applied(position, _, replies):
-                actions = [action for chunk in bundle for action in unpack(chunk)]
-                for sub, (action, outcome) in enumerate(zip(actions, replies, strict=True)):
+                for sub, (action, outcome) in enumerate(zip(opened(bundle), replies, strict=True)):
+                    if action is None:
+                        continue
                     columns = {"message": str(action), "position": position, "sub": sub}
                     detail = "again" if outcome.is_again else outcome.verdict.value
                     process.witness(DATABASE, evidence.APPLY, **columns, digest=outcome_digest(outcome), detail=detail)
