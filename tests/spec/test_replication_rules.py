@@ -511,6 +511,11 @@ HARMLESS_SETS: list[tuple[str, str, list[Change]]] = [
         [("* return b/1 red at=r", "* return b/1 red at=r\n* refused b/1 x")],
     ),
     ("the log of a newcomer may be told to be durable", COMING, [after("s.1 restored 2", "s.1 durable 2")]),
+    (
+        "whoever takes a snapshot over need not have seen the changes before it",
+        COMING,
+        [("s.1 replaced 2", "s.1 roster 1 p,q,r,x,y weigh x 2 failed x\ns.1 replaced 2")],
+    ),
 ]
 
 

@@ -959,7 +959,10 @@ def one_server_set(x: Execution) -> bool:
 def a_change_is_as_it_is_said(x: Execution) -> bool:
     for life in x.by_life:
         before: Step | None = None
-        for s in (s for s in life if s.kind == "roster"):
+        for s in (s for s in life if s.kind in ("roster", "restored")):
+            if s.kind == "restored":
+                before = None
+                continue
             verb, server = s.words[0], s.words[1]
             if s.is_done and verb in ("join", "leave") and s.has(server) != (verb == "join"):
                 return True

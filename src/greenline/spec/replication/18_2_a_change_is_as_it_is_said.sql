@@ -6,7 +6,7 @@ WITH changed AS (
            lag(position) OVER life AS position_before,
            lag(members) OVER life AS members_before
     FROM roster
-    WINDOW life AS (PARTITION BY life ORDER BY local_index)
+    WINDOW life AS (PARTITION BY life, part ORDER BY local_index)
 ),
 compared AS (
     SELECT *,
