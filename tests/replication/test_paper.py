@@ -35,8 +35,8 @@ pytestmark = pytest.mark.slow
 FIXED = replace(ENGINE_OVER_ADVERSARY, comes_and_goes=False)
 """The claims are about a fixed set of servers; `spec/replication` judges storms in which it changes."""
 SEEDS = {
-    3: (0, 42, 45, 57, 58, 80, 86, 95, 96, 107),
-    5: (18, 21, 29, 41, 43, 47, 56, 67, 70, 80, 87, 98, 118, 126),
+    3: (0, 12, 15, 26, 30, 32, 45, 46, 52, 54, 57, 58, 80, 86, 95, 96, 107),
+    5: (3, 18, 21, 29, 32, 41, 47, 56, 67, 70, 80, 87),
 }
 """By the number of servers. Of the first storms, those in which yellow actions came to matter (OR-1.2), or in which a
 crash took an installation with it."""
@@ -171,7 +171,9 @@ def play(nodes: int, seed: int) -> Storm:
 
 @pytest.fixture(scope="module")
 def storms() -> list[Storm]:
-    return [play(nodes, seed) for nodes, seeds in SEEDS.items() for seed in seeds]
+    """Those in which nobody was left behind and took a snapshot, which stands for marks that are not seen then."""
+    played = [play(nodes, seed) for nodes, seeds in SEEDS.items() for seed in seeds]
+    return [storm for storm in played if not any(row.kind == "restored" for row in storm.rows)]
 
 
 def test_the_storms_are_worth_asking(storms: list[Storm]) -> None:

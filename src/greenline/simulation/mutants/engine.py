@@ -191,6 +191,7 @@ _mutant(
             not learned.is_anybody_vulnerable and 2 * len(component.members) > len(mine.roster.servers)
         ),
     ),
+    scenario="REPL-39",
 )
 _right_count = construct.count
 
