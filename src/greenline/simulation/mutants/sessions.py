@@ -11,8 +11,9 @@ from greenline.database.snapshots import Snapshot
 from greenline.database.sqlite import MemorySqlite
 from greenline.database.state import State
 from greenline.kernel.actions import Action, Outcome, Verdict
-from greenline.kernel.database import Answer, Apply, Ask, Expire
-from greenline.replication import invariants
+from greenline.kernel.database import Expire
+from greenline.replication import invariants, roster
+from greenline.replication.roster import Changed, Roster
 from greenline.simulation.mutants.mutant import Patch, Seeded, database_with
 
 _mutant = Seeded(invariants)
@@ -198,26 +199,21 @@ _mutant(
     "expiry-without-a-horizon",
     "deletes old sessions and remembers nothing, so that a late duplicate opens its session again",
     database=database_with((Sessions, "expire", _without_a_horizon)),
+    scenario="ACC-14",
 )
 
 
-class _ExpiresByItsDisk(MemorySqlite):
-    """What is old is judged by what this replica has committed."""
-
-    def answer(self, request: Ask) -> Answer:
-        if isinstance(request, Apply) and request.system:
-            system = tuple(
-                Expire(min(each.before, self.committed)) if isinstance(each, Expire) else each
-                for each in request.system
-            )
-            request = msgspec.structs.replace(request, system=system)
-        return super().answer(request)
+def _ends_at_once(now: Roster, done: Outcome) -> Changed:
+    ending = now.ending
+    ends = (Expire(ending.before),) if ending is not None else ()
+    return Changed(msgspec.structs.replace(now, ending=None), done, ends)
 
 
 _mutant(
-    "expiry-by-its-own-position",
-    "lets sessions expire by what it has committed itself, and not by the position that was ordered",
-    database=_ExpiresByItsDisk,
+    "sessions-end-before-all-know",
+    "lets sessions end where that is ordered, whatever servers that are away have accepted for them",
+    (roster, "_ended", _ends_at_once),
+    scenario="ACC-89",
 )
 
 MUTANTS = _mutant.mutants
