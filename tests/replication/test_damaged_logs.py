@@ -27,8 +27,8 @@ from greenline.replication.recovery import LogRefused, recover
 from greenline.replication.settings import Settings
 from greenline.ring.messages import Ceiling
 from greenline.simulation.cluster import Cluster, broken_rules
+from greenline.simulation.desk import Desk
 from greenline.simulation.disk import Disk
-from greenline.simulation.load import Desk
 from greenline.simulation.subjects import engine_with
 from greenline.spec.judge import Broken
 from tests.node.test_log import contents as read_files

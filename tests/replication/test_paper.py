@@ -24,7 +24,8 @@ from greenline.kernel.identities import ProcId
 from greenline.replication.knowledge import has_quorum
 from greenline.replication.messages import CPC, Prim, State
 from greenline.replication.replica import Replica
-from greenline.simulation.load import Desk, replica_of
+from greenline.simulation.desk import Desk
+from greenline.simulation.load import replica_of
 from greenline.simulation.plan import draw_plan
 from greenline.simulation.play import prepare
 from greenline.simulation.subjects import ENGINE_OVER_ADVERSARY

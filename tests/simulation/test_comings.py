@@ -80,7 +80,7 @@ def test_who_was_told_that_it_has_left_is_stopped_for_good() -> None:
 def test_a_departure_is_asked_for_until_it_is_answered() -> None:
     servers = cluster(newcomers="").partition("p | q r").settle()
     begin(servers, Departure(at=0.0, until=0.0, process="q", asked="p")).wait(0.1)
-    assert servers.world.still_waiting() == ["nobody has answered: q leaves"]
+    assert servers.world.still_waiting() == ["nobody has answered: leave q"]
     servers.heal().settle()
     assert servers.world.still_waiting() == []
     assert gone(servers) == ["q"]

@@ -48,9 +48,9 @@ class Lacking(Exception):
 class Procedures:
     """Those that a replica has, and the table of those that are active."""
 
-    def __init__(self, db: sqlite3.Connection, registry: tuple[Procedure, ...]) -> None:
+    def __init__(self, db: sqlite3.Connection, known: tuple[Procedure, ...]) -> None:
         self._db = db
-        self._registry = {(each.name, each.version, each.digest): each for each in registry}
+        self._known = {(each.name, each.version, each.digest): each for each in known}
 
     def activate(self, order: Activate) -> None:
         row = (order.name, order.version, order.digest)
@@ -61,9 +61,9 @@ class Procedures:
         if row is None:
             return None
         version, digest = row
-        if (name, version, digest) not in self._registry:
+        if (name, version, digest) not in self._known:
             raise Lacking(f"version {version} of {name} ({digest.hex()[:8]}) is called, and not known here")
-        return self._registry[name, version, digest]
+        return self._known[name, version, digest]
 
 
 _DEPOSIT = (

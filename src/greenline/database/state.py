@@ -30,9 +30,9 @@ INSERT INTO stands VALUES (0, zeroblob({DIGEST_BYTES}), x'');
 
 
 class State:
-    def __init__(self, db: sqlite3.Connection, registry: tuple[Procedure, ...]) -> None:
+    def __init__(self, db: sqlite3.Connection, known: tuple[Procedure, ...]) -> None:
         self._db = db
-        self._procedures = Procedures(db, registry)
+        self._procedures = Procedures(db, known)
         self._sessions = Sessions(db)
 
     def create(self) -> None:

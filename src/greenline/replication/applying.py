@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
 from greenline.kernel.database import DATABASE, Apply, Ask, Commit, Open, Opened
 from greenline.kernel.effects import Call, Effect, Halt
-from greenline.replication.messages import Basis
+from greenline.replication.messages import Basis, decode_basis
 from greenline.replication.recovery import ANEW
 from greenline.replication.replica import Replica
-
-_BASIS: msgspec.msgpack.Decoder[Basis] = msgspec.msgpack.Decoder(Basis)
 
 
 @dataclass(slots=True)
@@ -58,7 +54,7 @@ def open_database(applying: Applying, logged: int, out: list[Effect]) -> None:
 def on_opened(replica: Replica, applying: Applying, opened: Opened, out: list[Effect]) -> None:
     position = opened.position
     applying.is_restoring = False
-    basis = _BASIS.decode(opened.basis) if opened.basis else None
+    basis = decode_basis(opened.basis) if opened.basis else None
     if position > applying.logged and basis is not None and basis.position == position:
         applying.basis = basis
     elif position > applying.logged:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from greenline.kernel.effects import Effect, Trace, Upcall
+from greenline.kernel.effects import Effect, Trace
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service
 from greenline.replication.exchange import Exchange, in_chunks
 from greenline.replication.joining import Transfer, begin
 from greenline.replication.messages import Bundle, Fetch, Meeting, Near, Segment
 from greenline.replication.plan import Plan, raise_to
-from greenline.replication.port import BundleId, Left
+from greenline.replication.port import BundleId
 from greenline.replication.replica import Replica, mark_red, take_greens
-from greenline.replication.requests import left_at
+from greenline.replication.requests import tell_left
 from greenline.replication.roster import Gone
 from greenline.replication.server import Server
 
@@ -127,8 +127,7 @@ def hand_over(server: Server, catching_up: CatchingUp, out: list[Effect]) -> Non
     replica, meeting = server.replica, catching_up.meeting
     surplus = _surplus(replica, catching_up.known)
     if not surplus and not catching_up.has_offered:
-        out.append(Trace("left", position=replica.removed_at))
-        out.append(Upcall(Left(left_at(replica))))
+        tell_left(replica, out)
     elif not catching_up.is_heard:
         server.outbox.say(Fetch(meeting, replica.me, catching_up.source, replica.green), Service.AGREED)
     elif surplus:

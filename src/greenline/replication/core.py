@@ -20,7 +20,6 @@ from enum import StrEnum
 
 from greenline.kernel.core import Impossible
 from greenline.kernel.effects import Effect, Halt, Ignored, SetTimer, Trace
-from greenline.kernel.effects import Upcall as TellUp
 from greenline.kernel.events import Answered, Downcall, Durable, Event, Start, TimerFired, Upcall
 from greenline.kernel.ports import (
     Busy,
@@ -36,6 +35,7 @@ from greenline.replication import (
     construct,
     exchange_actions,
     exchange_states,
+    forcing,
     invariants,
     no,
     nonprim,
@@ -75,7 +75,6 @@ from greenline.replication.no import No
 from greenline.replication.nonprim import NonPrim
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Ask, Force, Reconfigure, Submit, Where
-from greenline.replication.port import Refused as NotTaken
 from greenline.replication.queries import ask_database, make_barrier, on_ask
 from greenline.replication.recovery import LogRefused, base_of, recover
 from greenline.replication.regprim import RegPrim
@@ -216,8 +215,7 @@ class Engine:
         if isinstance(phase, NonPrim):
             phase.on_force(call, out)
         else:
-            reason = f"this server is in {type(phase).__name__}; ask again when it is in NonPrim, without a way out"
-            out.append(TellUp(NotTaken(call.ticket, reason)))
+            forcing.refuse(call, f"this server is in {type(phase).__name__}; ask again when it is in NonPrim", out)
 
     def _on_deliver(self, phase: Phase, payload: bytes, out: list[Effect]) -> None:
         spoken = decode(payload)

@@ -44,6 +44,10 @@ def why_not(met: Met | None, place: Place | None, call: Force) -> str | None:
     return None
 
 
+def refuse(call: Force, why: str, out: list[Effect]) -> None:
+    out.append(Upcall(Refused(call.ticket, why)))
+
+
 def ask_all(replica: Replica, forcing: Forcing, outbox: Outbox, place: Place, call: Force) -> None:
     forcing.asked = call
     survivors, dead = in_order(call.survivors), in_order(call.dead)
@@ -85,5 +89,5 @@ def give_up(forcing: Forcing, out: list[Effect]) -> None:
     """The meeting is over before all had heard it."""
     if forcing.asked is not None:
         reason = "the meeting ended before it was decided; look who is connected, and whether it was, and ask again"
-        out.append(Upcall(Refused(forcing.asked.ticket, reason)))
+        refuse(forcing.asked, reason, out)
         forcing.asked = None

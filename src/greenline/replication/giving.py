@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import msgspec
-
 from greenline.kernel.database import Chunk, SnapshotBegin, SnapshotChunk, SnapshotEnd, SnapshotHeld
 from greenline.kernel.effects import Effect
 from greenline.kernel.identities import ProcId
@@ -150,7 +148,3 @@ def let_go(giving: Giving, applying: Applying, out: list[Effect]) -> None:
     if giving.held is not None:
         giving.held = None
         ask(applying, SnapshotEnd(), out)
-
-
-def encode_basis(basis: Basis) -> bytes:
-    return msgspec.msgpack.encode(basis)

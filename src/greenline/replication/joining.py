@@ -18,8 +18,7 @@ from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import Service
 from greenline.replication.applying import Applying, ask, go_on_from
 from greenline.replication.exchange import Exchange
-from greenline.replication.giving import encode_basis
-from greenline.replication.messages import Basis, Declined, Manifest, Pick, Piece, Want
+from greenline.replication.messages import Basis, Declined, Manifest, Pick, Piece, Want, encode_basis
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Joined
 from greenline.replication.recovery import checkpoint_of

@@ -302,6 +302,13 @@ _DECODER: msgspec.msgpack.Decoder[Spoken] = msgspec.msgpack.Decoder(Spoken)
 encode = _ENCODER.encode
 
 
+_BASIS: msgspec.msgpack.Decoder[Basis] = msgspec.msgpack.Decoder(Basis)
+
+encode_basis = _ENCODER.encode
+decode_basis = _BASIS.decode
+"""What a database keeps for us, of the snapshot that it was made from."""
+
+
 def decode(payload: bytes) -> Spoken | None:
     """None for what is no message of ours."""
     try:

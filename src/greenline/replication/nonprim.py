@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from greenline.kernel.core import Impossible
-from greenline.kernel.effects import Effect, Ignored, Trace, Upcall
+from greenline.kernel.effects import Effect, Ignored
 from greenline.kernel.identities import ProcId
 from greenline.kernel.ports import RegularConf, TransitionalConf
 from greenline.replication import forcing, joining
@@ -29,9 +29,9 @@ from greenline.replication.messages import (
     Segment,
 )
 from greenline.replication.moves import ToExchangeStates, ToNonPrim
-from greenline.replication.port import Force, Left, Refused
+from greenline.replication.port import Force
 from greenline.replication.replica import mark_red, take_greens
-from greenline.replication.requests import Generates, left_at
+from greenline.replication.requests import Generates, tell_left
 from greenline.replication.server import Met, Place, Server
 from greenline.replication.told import Meant, Told
 
@@ -126,9 +126,7 @@ class NonPrim:
     def on_cpc(self, farewell: Farewell, cpc: CPC, out: list[Effect]) -> None:
         farewell.waiting.discard(cpc.server)
         if not farewell.waiting:
-            position = left_at(self.server.replica)
-            out.append(Trace("left", position=position))
-            out.append(Upcall(Left(position)))
+            tell_left(self.server.replica, out)
 
     def on_force(self, call: Force, out: list[Effect]) -> None:
         server = self.server
@@ -136,7 +134,7 @@ class NonPrim:
         if why is None and server.forcing.asked is not None:
             why = "it was asked for a moment ago, and is not decided yet"
         if why is not None:
-            out.append(Upcall(Refused(call.ticket, why)))
+            forcing.refuse(call, why, out)
         else:
             assert self.place is not None
             forcing.ask_all(server.replica, server.forcing, server.outbox, self.place, call)

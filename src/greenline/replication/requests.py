@@ -24,6 +24,7 @@ from greenline.replication.port import (
     Accepted,
     BundleId,
     Change,
+    Left,
     Level,
     Reconfigure,
     Refused,
@@ -143,6 +144,13 @@ def left_at(replica: Replica) -> int:
     gone = replica.roster.gone_of(replica.me)
     assert gone is not None, "we have left"
     return gone.position
+
+
+def tell_left(replica: Replica, out: list[Effect]) -> None:
+    """Nobody can need us any more."""
+    position = left_at(replica)
+    out.append(Trace("left", position=position))
+    out.append(Upcall(Left(position)))
 
 
 def own(replica: Replica, index: int) -> BundleId:

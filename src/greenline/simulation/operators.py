@@ -8,9 +8,10 @@ from typing import Any
 
 from greenline.kernel import evidence
 from greenline.kernel.actions import Outcome, Verdict
-from greenline.kernel.database import Activate, Expire
+from greenline.kernel.database import Activate
 from greenline.kernel.identities import ProcId
-from greenline.replication.port import Announce, Change, Join, Leave, Refused, Replied, Seen, Unanswered, Weigh
+from greenline.replication.port import Change, Refused, Replied, Unanswered
+from greenline.replication.roster import in_words
 from greenline.simulation.desk import Desk, Errand
 from greenline.simulation.world import World
 
@@ -56,7 +57,7 @@ class Operator:
             asked = name if name in running else self._chance.choice(running)
             desk = self._world[asked].app
             assert isinstance(desk, Desk), "replicas have desks"
-            self._world.note(evidence.FAULT, f"{asked} is asked: {words(self.change)}")
+            self._world.note(evidence.FAULT, f"{asked} is asked: {in_words(self.change)}")
             desk.reconfigure(self.change, self)
         self._world.agenda.after(PATIENCE_S, self._ask_again, self._round)
 
@@ -74,7 +75,7 @@ class Operator:
                 self._world.agenda.after(BACK_OFF_S, self._ask_again, self._round)
 
     def _answered(self, outcome: Outcome) -> None:
-        told = f"{words(self.change)}: {outcome.verdict} {outcome.value.decode()}".rstrip()
+        told = f"{in_words(self.change)}: {outcome.verdict} {outcome.value.decode()}".rstrip()
         self._world.note(evidence.FAULT, told)
         if outcome.verdict is Verdict.FAILED and isinstance(self.change, Activate) and self._failures < MOST_FAILURES:
             self._failures += 1
@@ -112,22 +113,4 @@ class Operators:
         """What nobody has answered, long after healing."""
         for operator in self._all:
             if not operator.is_done:
-                yield f"nobody has answered: {words(operator.change)}"
-
-
-def words(change: Change) -> str:
-    match change:
-        case Join(server):
-            return f"{server} joins"
-        case Leave(server, is_void):
-            return f"{server} leaves{', and what it has not sent is void' if is_void else ''}"
-        case Weigh(server, weight):
-            return f"{server} weighs {weight}"
-        case Announce(server):
-            return f"{server} has procedures"
-        case Activate(name, version):
-            return f"version {version} of {name} is called"
-        case Expire(before):
-            return f"sessions that were not used since {before} are over"
-        case Seen(server, position):
-            return f"{server} has seen the order up to {position}"
+                yield f"nobody has answered: {in_words(operator.change)}"

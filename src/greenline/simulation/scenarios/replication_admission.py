@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from greenline.database.sqlite import MemorySqlite
 from greenline.kernel import evidence
-from greenline.simulation.load import Desk
+from greenline.simulation.desk import Desk
 from greenline.simulation.scenarios.replication_exchange import submit_one_by_one
 from greenline.simulation.scenarios.stage import Stage, are_in, catalogue, power_fails, reds, replica
 from greenline.simulation.scripted import Scripted
