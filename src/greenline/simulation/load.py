@@ -15,8 +15,7 @@ from greenline.replication.port import Level
 from greenline.replication.replica import Replica
 from greenline.simulation.clients import Client
 from greenline.simulation.databases import Databases
-from greenline.simulation.desk import Desk
-from greenline.simulation.desk import Submission
+from greenline.simulation.desk import Desk, Submission
 from greenline.simulation.mutants.mutant import Wrapped
 from greenline.simulation.operators import Operators
 from greenline.simulation.process import Process
