@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from benchmarks.figures import Figure
 from greenline.database.snapshots import Part, opened
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel.actions import Action, Outcome, Verdict, pack
 from greenline.kernel.database import (
     Applied,

@@ -6,7 +6,7 @@ import re
 from typing import TypeVar
 
 from greenline.database import snapshots
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel.actions import Action, Outcome, OutcomeOf, Read, digest_of, pack
 from greenline.kernel.database import (
     Answer,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from greenline.database.memory import MemorySqlite
 from greenline.database.procedures import PROCEDURES, Procedure
-from greenline.database.sqlite import MemorySqlite
 from greenline.kernel.actions import Action, Outcome, Read, Verdict, digest_of
 from greenline.kernel.database import Activate, Apply, Overlay, Query
 from tests.database.asking import (

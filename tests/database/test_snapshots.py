@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenline.database import snapshots
+from greenline.database.memory import MemorySqlite
 from greenline.database.procedures import PROCEDURES
 from greenline.database.snapshots import FULL
-from greenline.database.sqlite import MemorySqlite
 from greenline.kernel.actions import digest_of
 from greenline.kernel.database import (
     Activate,

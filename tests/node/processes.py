@@ -108,6 +108,16 @@ def until(processes: Iterable[Process], line: str, patience: float = PATIENCE_S)
             each.listen(0.02)
 
 
+def until_heard(processes: Iterable[Process], lines: Iterable[str], patience: float = PATIENCE_S) -> None:
+    """Until each was told all of these, in whatever order."""
+    wanted, waited_for = set(lines), list(processes)
+    deadline = time.monotonic() + patience
+    while lacking := {each.name: wanted.difference(each.heard) for each in waited_for if wanted.difference(each.heard)}:
+        assert time.monotonic() < deadline, lacking
+        for each in waited_for:
+            each.listen(0.02)
+
+
 @contextmanager
 def cluster(
     place: Path, names: str, lab: Lab | None = None, more: str = "", family: int = 0

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.faults import Faults
 from tests.lab.sites import Lab, Wire, why_not
-from tests.node.processes import cluster, collected, judge, rest, until
+from tests.node.processes import cluster, collected, judge, rest, until, until_heard
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 
@@ -68,10 +68,11 @@ def test_sites_far_apart_stay_together_in_spite_of_losses(tmp_path: Path) -> Non
             for each in nodes.values():
                 each.listen(0.1)
                 each.heard.clear()
-            for number in range(60):
-                nodes["pqr"[number % 3]].say(f"{number}")
-            nodes["p"].say("the last")
-            until(nodes.values(), "p: the last")
+            said = [f"{name}: {number}" for number in range(20) for name in nodes]
+            for line in said:
+                name, text = line.split(": ")
+                nodes[name].say(text)
+            until_heard(nodes.values(), said)
             assert [each.configurations for each in nodes.values()] == [[], [], []]
             rest(nodes)
     judge(collected(tmp_path, nodes))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel.codec import Codec, CodecError, Log, seal, unseal
 from greenline.kernel.evidence import HALT
 from greenline.kernel.identities import ProcId

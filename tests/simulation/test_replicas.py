@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel.actions import Action, pack
 from greenline.kernel.core import Chance
 from greenline.kernel.database import (

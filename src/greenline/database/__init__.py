@@ -1,4 +1,4 @@
-"""Adapters of the database port: what stands behind a replica. SQLite for now, in memory, for the simulator.
+"""Adapters of the database port: what stands behind a replica. SQLite: in a file, and in memory for the simulator.
 
 May do I/O. Imports only the kernel, and the database that it speaks to.
 
@@ -10,5 +10,6 @@ May do I/O. Imports only the kernel, and the database that it speaks to.
 | `procedures`        | what an action may call, by name, in versions                                     |
 | `state`             | what bundles do to the replicated state, and what it comes to                     |
 | `snapshots`         | that state in chunks, and back                                                    |
-| `sqlite`            | the adapter: transactions, positions, crashes                                     |
+| `memory`            | the simulator's adapter, of these: transactions, positions, crashes               |
+| `sqlite`            | the product's adapter: SQL on SQLite, in a file                                   |
 """

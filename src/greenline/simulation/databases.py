@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
 
+from greenline.database.memory import MemorySqlite
 from greenline.database.sessions import STORED_BYTES
-from greenline.database.sqlite import MemorySqlite
 from greenline.kernel import evidence
 from greenline.kernel.actions import Outcome, opened
 from greenline.kernel.database import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel import evidence
 from greenline.kernel.actions import Outcome
 from greenline.kernel.evidence import WORLD, Row

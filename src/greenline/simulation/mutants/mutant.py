@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel.core import Core
 from greenline.kernel.database import Answer, Ask
 from greenline.kernel.effects import Effect

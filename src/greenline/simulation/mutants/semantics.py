@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from greenline.database.memory import MemorySqlite
 from greenline.database.session_tables import Execute, Sessions
-from greenline.database.sqlite import MemorySqlite
 from greenline.kernel.actions import Action, Outcome
 from greenline.kernel.database import Answer, Overlay, Query, Rows
 from greenline.kernel.database import Ask as DatabaseAsk

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from greenline.database import session_tables, sessions, snapshots, state
+from greenline.database.memory import MemorySqlite
 from greenline.database.session_tables import Execute, Sessions
 from greenline.database.sessions import Interval, Session, Step
 from greenline.database.snapshots import Snapshot
-from greenline.database.sqlite import MemorySqlite
 from greenline.database.state import State
 from greenline.kernel.actions import Action, Outcome, Verdict
 from greenline.kernel.database import Expire

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenline.database.sqlite import MemorySqlite
+from greenline.database.memory import MemorySqlite
 from greenline.kernel import evidence
 from greenline.simulation.desk import Desk
 from greenline.simulation.scenarios.replication_exchange import submit_one_by_one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from greenline.database.sqlite import GARBLED, MemorySqlite
+from greenline.database.memory import GARBLED, MemorySqlite
 from greenline.kernel.actions import Outcome, OutcomeOf, Verdict
 from greenline.kernel.database import Applied, Apply, Commit, Committed, Overlay, Query, Rows
 from tests.database.asking import apply, ask, chunk, commit, decide, digest, opened, outcome_of, rows, why_refused
