@@ -24,7 +24,8 @@ def node_file(place: Path, name: str = "p", more: str = "", members: str = "p q"
     table = "\n".join(f'{each} = "127.0.0.1:{port}"' for each, port in zip(names, ports, strict=False))
     path = place / f"{name}.toml"
     path.write_text(
-        f'name = "{name}"\ndata = "data-{name}"\nkey = "cluster.key"\nadmin = "127.0.0.1:{ports[-1]}"\n{more}\n'
+        f'name = "{name}"\ndata = "data-{name}"\nkey = "cluster.key"\nadmin = "127.0.0.1:{ports[-1]}"\n'
+        f'database = "none"\n{more}\n'
         f"[members]\n{table}\n"
     )
     return path

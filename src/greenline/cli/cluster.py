@@ -17,6 +17,7 @@ from greenline.node.calls import NoAnswer, call
 from greenline.node.config import FILE, BadConfig, address_of, load
 from greenline.node.status import Status
 from greenline.node.transport import Address
+from greenline.replication.standing import Standing
 
 Place = Annotated[Path, typer.Option("--dir", help="Where the cluster's files live.")]
 
@@ -30,7 +31,11 @@ def status(
     at: Annotated[list[str] | None, typer.Option("--at", help="Ask at this admin port, HOST:PORT; repeatable.")] = None,
     wants_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Who is up, in which configuration, how fast, and what is odd. A node that is down is no error."""
+    """Who is up, in which component, how far its order has come, whom it waits for and why. A node that is down is no
+    error.
+
+    white: so much of the order is on all disks; green: is ordered here; red: accepted here, and not ordered yet.
+    """
     found = statuses(_given(at) if at else known(place))
     if wants_json:
         as_json({name: _plain(each) for name, each in found.items()})
@@ -91,7 +96,40 @@ def statuses(admins: dict[str, Address]) -> dict[str, Status | NoAnswer]:
 
 
 def show(found: dict[str, Status | NoAnswer]) -> None:
-    """A table for people."""
+    """For people."""
+    if any(isinstance(each, Status) and each.standing is not None for each in found.values()):
+        _show_replicas(found)
+    else:
+        _show_processors(found)
+
+
+def _show_replicas(found: dict[str, Status | NoAnswer]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("node", "component", "with", "white", "green", "red"):
+        table.add_column(title, justify="right" if title in ("white", "green", "red") else "left")
+    remarks: list[str] = []
+    for name, each in found.items():
+        if isinstance(each, NoAnswer):
+            table.add_row(name, "down")
+            remarks.append(f"{name} is down: {each}")
+            continue
+        stands = each.standing or Standing("no database")
+        component = f"primary, {stands.prim.prim_index}" if stands.is_primary and stands.prim else "not primary"
+        lines = (f"{stands.white:,}", f"{stands.green:,}", f"{stands.reds:,}")
+        table.add_row(name, component if each.is_ready else "none yet", " ".join(stands.here), *lines)
+        if stands.awaited:
+            remarks.append(f"{name} waits for {' '.join(stands.awaited)}: {stands.because}")
+        elif stands.because and not stands.is_primary:
+            remarks.append(f"{name}: {stands.because}")
+        if stands.left_behind:
+            remarks.append(f"{name} has discarded what {' '.join(stands.left_behind)} lack: they need a snapshot")
+        remarks += [f"{name}: {odd}" for odd in each.oddities]
+    _print(table)
+    for remark in remarks:
+        line(remark)
+
+
+def _show_processors(found: dict[str, Status | NoAnswer]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("node", "is", "life", "phase", "configuration", "delivered", "a second", "odd"):
         table.add_column(title, justify="right" if title in ("life", "delivered", "a second") else "left")
@@ -103,6 +141,10 @@ def show(found: dict[str, Status | NoAnswer]) -> None:
         counts = (f"{each.delivered}", f"{each.delivered_rate:.1f}")
         odd = "; ".join(each.oddities)
         table.add_row(each.name, "up", str(each.incarnation), each.phase, conf, *counts, odd)
+    _print(table)
+
+
+def _print(table: Table) -> None:
     page = out if out.is_terminal else Page(width=_WIDE, highlight=False, emoji=False)
     page.print(table, markup=False)
 

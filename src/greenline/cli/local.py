@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import socket
 import sys
@@ -19,15 +20,17 @@ from pathlib import Path
 import msgspec
 
 from greenline.cli.say import Misuse
-from greenline.kernel.identities import ProcId
+from greenline.kernel.identities import ProcId, proc_id
+from greenline.kernel.statements import Member
 from greenline.node import keyfile
 from greenline.node.calls import Answer, NoAnswer, call
-from greenline.node.config import FILE, BadConfig, Checked, load
+from greenline.node.config import FILE, BadConfig, Checked, Stored, load, written
 from greenline.node.envelope import credential
 from greenline.node.keyfile import BadKeyFile, Kept, new_key
 from greenline.node.lock import holder
 from greenline.node.sealing import Keyring
 from greenline.node.status import Status
+from greenline.node.transport import Address
 
 PLACE = Path("greenline-local")
 STARTS_WITHIN_S = 15.0
@@ -120,7 +123,7 @@ class Local:
 
     def _wait_for(self, name: ProcId) -> Status:
         """Until it answers; or what it said instead."""
-        _until(lambda: isinstance(self.status(name), Status) or self._has_failed(name), STARTS_WITHIN_S)
+        waits_for(lambda: isinstance(self.status(name), Status) or self._has_failed(name), STARTS_WITHIN_S)
         status = self.status(name)
         if not isinstance(status, Status):
             said = self.log(name).read_text(errors="replace").splitlines()[-1:] or ["nothing"]
@@ -134,7 +137,7 @@ class Local:
             found = [self.status(name) for name in self.names]
             return all(isinstance(each, Status) and each.in_configuration == self.names for each in found)
 
-        return _until(are_together, GATHERS_WITHIN_S)
+        return waits_for(are_together, GATHERS_WITHIN_S)
 
     def kill(self, name: ProcId) -> None:
         """kill -9."""
@@ -142,7 +145,7 @@ class Local:
         if pid is None:
             raise Misuse(f"{name} is down already; `greenline restart {name}` starts it")
         os.kill(pid, signal.SIGKILL)
-        _until(lambda: self.pid(name) is None, STOPS_WITHIN_S)
+        waits_for(lambda: self.pid(name) is None, STOPS_WITHIN_S)
 
     def stop_all(self) -> None:
         """Whoever started them."""
@@ -151,7 +154,7 @@ class Local:
                 for pid in self._processes():
                     with suppress(ProcessLookupError):
                         os.kill(pid, number)
-                if _until(lambda: not self._processes(), STOPS_WITHIN_S):
+                if waits_for(lambda: not self._processes(), STOPS_WITHIN_S):
                     return
 
     def _processes(self) -> set[int]:
@@ -217,7 +220,7 @@ class Local:
         return self.configs[name]
 
 
-def make(place: Path, names: tuple[ProcId, ...]) -> Local:
+def make(place: Path, names: tuple[ProcId, ...], database: Stored = Stored.SQLITE) -> Local:
     """Keys and configurations; what is there already stays."""
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -229,24 +232,71 @@ def make(place: Path, names: tuple[ProcId, ...]) -> Local:
                 f"{place} holds a cluster of {' '.join(there)}; ask for {len(there)} nodes, or for another --dir"
             )
         if not there:
-            _write_files(place, names)
+            _write_files(place, names, database)
     except OSError as error:
         raise Misuse(f"cannot make the directory {place}: {error.strerror}; choose another --dir") from None
     return Local(place)
 
 
-def _write_files(place: Path, names: tuple[ProcId, ...]) -> None:
+def add(local: Local, name: ProcId) -> Member:
+    """The files of one more node, which the others are still to be told of; then where it will be."""
+    if name in local.configs:
+        raise Misuse(f"there is a {name} in {local.place} already; choose a name that the cluster has never had")
+    try:
+        proc_id(name)
+    except ValueError as error:
+        raise Misuse(str(error)) from None
+    template = next(iter(local.configs.values()))
+    if template.database is Stored.NONE or template.key_file is None:
+        raise Misuse("only a cluster with a database, and a key, can be joined while it runs")
+    first = next(iter(local.configs))
+    address, admin, clients = (f"127.0.0.1:{port}" for port in free_ports(3))
+    keyfile.write(local.place / f"{name}.key", Kept(keyfile.read(template.key_file).keyring))
+    text = (local.place / f"{first}.toml").read_text()
+    tables = {title: {each: written(at) for each, at in table.items()} for title, table in _tables(local).items()}
+    for title, at in (("members", address), ("admins", admin), ("clients", clients)):
+        tables[title][name] = at
+    founders = ", ".join(f'"{each}"' for each in template.engine.servers)
+    trace = re.search(r"^trace = .*$", text, re.MULTILINE)
+    (local.place / f"{name}.toml").write_text(
+        f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admin}"\nlocal = true\n'
+        f"{trace[0] if trace else ''}\nfounders = [{founders}]\n{_as_tables(tables)}"
+    )
+    return Member(name, address, admin, clients)
+
+
+def _tables(local: Local) -> dict[str, dict[ProcId, Address]]:
+    """Where everybody is, as the files of all of them say."""
+    found: dict[str, dict[ProcId, Address]] = {"members": {}, "admins": {}, "clients": {}}
+    for config in local.configs.values():
+        found["members"] |= config.addresses
+        found["admins"] |= config.admins
+        found["clients"] |= config.clients
+    for name, config in local.configs.items():
+        assert config.admin is not None
+        found["admins"][name] = config.admin
+        found["clients"][name] = config.clients[name]
+    return found
+
+
+def _as_tables(tables: dict[str, dict[ProcId, str]]) -> str:
+    return "".join(
+        f"\n[{title}]\n" + "".join(f'{name} = "{at}"\n' for name, at in table.items())
+        for title, table in tables.items()
+    )
+
+
+def _write_files(place: Path, names: tuple[ProcId, ...], database: Stored) -> None:
     key = new_key()
-    ports = free_ports(2 * len(names))
-    members = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in zip(names, ports, strict=False))
-    admins = dict(zip(names, ports[len(names) :], strict=True))
-    table = "\n".join(f'{name} = "127.0.0.1:{port}"' for name, port in admins.items())
+    ports = iter(free_ports(3 * len(names)))
+    members, admins, clients = ({name: f"127.0.0.1:{next(ports)}" for name in names} for _ in range(3))
+    tables = _as_tables({"members": members, "admins": admins, "clients": clients})
     for name in names:
         # Each has a key file of its own, as on machines of their own: a rotation writes them one by one.
         keyfile.write(place / f"{name}.key", Kept(Keyring({1: key}, 1)))
         (place / f"{name}.toml").write_text(
-            f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "127.0.0.1:{admins[name]}"\n'
-            f'local = true\ntrace = "full"\n\n[members]\n{members}\n\n[admins]\n{table}\n'
+            f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admins[name]}"\n'
+            f'local = true\ntrace = "full"\ndatabase = "{database}"\n{tables}'
         )
 
 
@@ -291,7 +341,8 @@ def _credential(config: Checked) -> str | None:
     return credential(ring.keys[ring.current])
 
 
-def _until(condition: Callable[[], bool], seconds: float) -> bool:
+def waits_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Look again and again, for so long."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

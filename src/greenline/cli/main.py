@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from greenline import __version__
-from greenline.cli import audit, bench, cluster, demo, init, node, rotate, simulate, trace, up
+from greenline.cli import audit, bench, cluster, demo, init, members, node, rotate, simulate, sql, trace, up
 from greenline.cli.say import Misuse, Status, aside, line
 from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
@@ -25,11 +25,16 @@ app = typer.Typer(
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("audit", epilog="Example: greenline audit traces --rules evs --json")(audit.audit)
 app.command("up", epilog=up.EXAMPLE)(up.up)
+app.command("sql", epilog=sql.EXAMPLES)(sql.sql)
 app.command("status", epilog="Example: greenline status --at 10.0.0.1:7500 --json")(cluster.status)
 app.command("cut", epilog='Example: greenline cut "p q | r"')(cluster.cut)
 app.command("heal", epilog="Example: greenline heal --dir greenline-local")(cluster.heal)
 app.command("kill", epilog="Example: greenline kill r")(cluster.kill)
 app.command("restart", epilog="Example: greenline restart r")(cluster.restart)
+app.command("join", epilog=members.JOIN)(members.join)
+app.command("leave", epilog="Example: greenline leave s")(members.leave)
+app.command("remove", epilog="Example: greenline remove s --dead")(members.remove)
+app.command("user", epilog="Example: greenline user ann --role read")(members.user)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("token", epilog="Example: greenline token --dir greenline")(init.token)
 app.command("node", epilog=node.EXAMPLES)(node.node)

@@ -1,4 +1,4 @@
-"""`greenline up`: a local cluster in processes of its own, and a prompt to speak, cut, heal, kill and restart.
+"""`greenline up`: a local cluster in processes of its own, and a prompt for SQL, to cut, heal, kill and restart.
 
 It starts the nodes, follows what they write into their logs, and stops them in the end. What its prompt does, the
 commands of the same names do, too, from any terminal.
@@ -6,6 +6,7 @@ commands of the same names do, too, from any terminal.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -16,27 +17,34 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
+import msgspec
 import typer
 
 from greenline.cli import cluster
 from greenline.cli.local import PLACE, Local, make
+from greenline.cli.reach import reach
 from greenline.cli.say import Misuse, aside, line
+from greenline.cli.sql import Shell
+from greenline.client import Error
 from greenline.kernel.identities import ProcId
+from greenline.node.config import Stored, written
 from greenline.node.status import Status
 from greenline.simulation.plan import names_for
 
 EXAMPLE = """\b
 At its prompt:
-  p hello          multicast hello from p
+  SELECT 1         SQL, at any replica; also INSERT, CREATE TABLE, ...
+  r SELECT 1       SQL at the replica r, for example in a partition
   cut p q | r      the network between the sides is cut; heal ends it
   kill r           kill -9; restart r
   status           who is up, and in which configuration
   quit             stop everything
-The same from another terminal: greenline status, cut, heal, kill, restart.
+The same from another terminal: greenline sql, status, cut, heal, kill, restart.
 """
 MOST_NODES = 26
 LOOKS_EVERY_S = 0.1
 RATES_EVERY_S = 3.0
+PATIENCE_S = 10.0
 TRAFFIC = 1.0
 """Messages a second that are worth a line."""
 
@@ -44,11 +52,14 @@ TRAFFIC = 1.0
 def up(
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many.")] = 3,
     place: Annotated[Path, typer.Option("--dir", help="Where their files live; a second time they go on.")] = PLACE,
+    database: Annotated[
+        Stored, typer.Option("--database", help="none: group communication alone; `p hello` multicasts hello from p.")
+    ] = Stored.SQLITE,
 ) -> None:
-    """Start a local cluster, each node in a process of its own, and show its life until it is told to quit."""
+    """Start a replicated database on this machine, each replica in a process of its own, until it is told to quit."""
     if not 1 <= nodes <= MOST_NODES:
         raise Misuse(f"--nodes {nodes}: a local cluster has 1 to {MOST_NODES} nodes")
-    _Prompt(make(place, names_for(nodes))).live()
+    _Prompt(make(place, names_for(nodes), database)).live()
 
 
 class _Tail:
@@ -128,12 +139,38 @@ class _Prompt:
                     local.restart(rest)
                 case "status":
                     cluster.show(cluster.statuses(self._admins()))
+                case _ if word in local.names and self._has_database:
+                    self._ask(rest, word)
                 case _ if word in local.names:
                     local.say(word, rest)
+                case _ if self._has_database:
+                    self._ask(command)
                 case _:
                     aside(f"cannot do {command!r}; `greenline up --help` tells what can be done")
         except Misuse as mistake:
             aside(str(mistake))
+
+    @property
+    def _has_database(self) -> bool:
+        return any(config.database is Stored.SQLITE for config in self._local.configs.values())
+
+    def _ask(self, statement: str, name: ProcId | None = None) -> None:
+        """Of one replica, or of any: a partition shows only at the one that is asked."""
+        shell = Shell(
+            "strict" if name is None else "dirty", "green" if name is None else "accepted", timeout=PATIENCE_S
+        )
+        reached = reach(self._local.place)
+        if name is not None:
+            reached = msgspec.structs.replace(reached, addresses=written(self._local.configs[name].clients[name]))
+
+        async def run() -> None:
+            async with reached.connected(roams=name is None) as db:
+                await shell.run(db, statement)
+
+        try:
+            asyncio.run(run())
+        except Error as error:
+            aside(str(error))
 
     def _follow(self) -> None:
         for name, tail in self._tails.items():

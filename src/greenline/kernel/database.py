@@ -185,6 +185,13 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class Broken(msgspec.Struct, frozen=True, gc=False):
+    """The database has failed, in a way that is no outcome: a full disk, a damaged file. It answers nothing more; the
+    node stops, and begins again from its disk."""
+
+    reason: str
+
+
 Ask = (
     Open
     | Apply

@@ -135,7 +135,7 @@ class Router:
 
     def __init__(self, me: ProcId, peers: Iterable[ProcId], layers: Sequence[Layer], depth: Depth = Depth.FULL) -> None:
         self.me = me
-        self.peers = tuple(sorted(set(peers) - {me}))
+        self.introduce(peers)
         self.layers = layers
         self.scribe = Scribe(me, depth)
         self.life: Booting | Running | Stopped | None = None
@@ -261,6 +261,10 @@ class Router:
         self._now = now
         self._run(0, Downcall(payload))
         return self._take_orders()
+
+    def introduce(self, peers: Iterable[ProcId]) -> None:
+        """All whom a broadcast reaches from now on."""
+        self.peers = tuple(sorted(set(peers) - {self.me}))
 
     def witnessed(self, now: float, port: str, kind: str, **columns: Any) -> Row | None:
         """A port outside did something for this node: a row of evidence, in its place among the node's own.

@@ -26,6 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from greenline.node.bootstrap import CannotJoin
 from greenline.node.config import BadConfig, Checked, written
 from greenline.node.envelope import credential
+from greenline.node.faults import Faults
 from greenline.node.invitation import BadToken
 from greenline.node.life import Life, NotTaken
 from greenline.node.metrics import CONTENT_TYPE, Metrics
@@ -74,6 +75,7 @@ class Admin:
                 Route("/say", _checked(self._say), methods=["POST"]),
                 Route("/cut", _checked(self._cut), methods=["POST"]),
                 Route("/heal", _checked(self._heal), methods=["POST"]),
+                Route("/faults", _checked(self._faults), methods=["POST"]),
                 Route("/keys", _checked(self._keys), methods=["POST"]),
                 Route("/join", _checked(self._join), methods=["POST"]),
             ],
@@ -110,6 +112,12 @@ class Admin:
         self._life.cut(frozenset())
         return _json(200, {"cut_off": []})
 
+    async def _faults(self, request: Request) -> Response:
+        self._local_only(request)
+        wanted = _decoded(await _body(request), Faults, '{"log": "full", "database": null}')
+        self._life.fail(wanted)
+        return _json(200, wanted)
+
     async def _keys(self, request: Request) -> Response:
         self._authorized(request)
         kept = self._life.rotate(await _body(request))
@@ -117,7 +125,7 @@ class Admin:
 
     async def _join(self, request: Request) -> Response:
         # No credential: who joins has no key yet. The body opens only with a token's secret.
-        return Response(self._life.admit(await _body(request)), media_type="application/octet-stream")
+        return Response(await self._life.admit(await _body(request)), media_type="application/octet-stream")
 
     async def _broken(self, request: Request, error: Exception) -> Response:
         """Our own mistake, or a disk that takes no file: the node goes on."""
@@ -163,7 +171,7 @@ def _checked(handler: _Handler) -> _Handler:
 
 async def _elsewhere(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    there = "GET /status /metrics /ready, POST /say /cut /heal /keys /join"
+    there = "GET /status /metrics /ready, POST /say /cut /heal /faults /keys /join"
     return _json(error.status_code, {"error": f"there is no {request.method} {request.url.path}; there is {there}"})
 
 

@@ -18,10 +18,11 @@ from pathlib import Path
 import msgspec
 
 from greenline.kernel.identities import ProcId
+from greenline.kernel.statements import Member
 from greenline.node import keyfile
 from greenline.node.acquaintance import Acquaintance
 from greenline.node.calls import NoAnswer, call
-from greenline.node.config import FILE, Checked, members_of, usual_admin, written
+from greenline.node.config import FILE, Checked, members_of, usual_admin, usual_clients, written
 from greenline.node.envelope import Envelope, NotAuthentic
 from greenline.node.invitation import Invitations, Token
 from greenline.node.keyfile import Kept, new_key, write_private
@@ -37,7 +38,7 @@ PAGE = "acquaintance"
 _NONCE_BYTES = 16
 _CLUSTER_BYTES = 8
 _ASK_TIMEOUT_S = 1.0
-_JOIN_TIMEOUT_S = 5.0
+_JOIN_TIMEOUT_S = 15.0
 
 
 class CannotJoin(Exception):
@@ -52,6 +53,8 @@ class JoinRequest(msgspec.Struct, frozen=True):
     name: str
     uid: bytes
     nonce: bytes
+    place: Member | None = None
+    """Where it will be, of one that is not in the initial set."""
 
 
 class JoinAnswer(msgspec.Struct, frozen=True):
@@ -60,6 +63,16 @@ class JoinAnswer(msgspec.Struct, frozen=True):
     admins: dict[str, str]
     kept: Kept | None
     multicast: str | None
+    clients: dict[str, str] = {}
+    founders: list[str] = []
+
+
+class Known(msgspec.Struct, frozen=True):
+    """Where the members are, as a node knows it now."""
+
+    addresses: dict[ProcId, Address]
+    admins: dict[ProcId, Address]
+    clients: dict[ProcId, Address]
 
 
 class Door:
@@ -71,8 +84,8 @@ class Door:
         self._invitations = Invitations(config.home)
         self._path = config.home / JOINED_FILE
 
-    def answer(self, body: bytes, kept: Kept | None) -> tuple[ProcId, bytes]:
-        """Who joins, and the cluster for whoever holds a token.
+    def opened(self, body: bytes) -> tuple[Envelope, JoinRequest]:
+        """Who asks to join, and with which token; only its secret opens the answer.
 
         Whoever recorded a request and plays it again gets an answer that only the token's secret opens, and it changes
         nothing here: the name was that uid's already.
@@ -83,28 +96,33 @@ class Door:
                 request = msgspec.msgpack.decode(envelope.open(body, _about(self._config.cluster)), type=JoinRequest)
             except (NotAuthentic, msgspec.DecodeError):
                 continue
-            self._admit(request)
-            answer = msgspec.msgpack.encode(self._cluster(kept))
-            return request.name, envelope.seal(answer, b"answer" + request.nonce)
+            return envelope, request
         raise CannotJoin("this token is unknown here, or it has expired; print a new one with `greenline token`")
 
-    def _cluster(self, kept: Kept | None) -> JoinAnswer:
+    def answer(self, envelope: Envelope, request: JoinRequest, known: Known, kept: Kept | None) -> bytes:
+        """The cluster, for one that was let in."""
         config = self._config
         assert config.cluster is not None, "a door belongs to a cluster"
-        return JoinAnswer(
+        cluster = JoinAnswer(
             cluster=config.cluster,
-            members={name: written(address) for name, address in config.addresses.items()},
-            admins={name: written(address) for name, address in config.admins.items()},
+            members={name: written(address) for name, address in known.addresses.items()},
+            admins={name: written(address) for name, address in known.admins.items()},
             # A joiner's key file begins to count where ours is not: it is of one node.
             kept=None if kept is None else Kept(kept.keyring),
             multicast=None if config.link.multicast is None else written(config.link.multicast),
+            clients={name: written(address) for name, address in known.clients.items()},
+            founders=list(config.engine.servers),
         )
+        return envelope.seal(msgspec.msgpack.encode(cluster), b"answer" + request.nonce)
 
-    def _admit(self, request: JoinRequest) -> None:
+    def let_in(self, request: JoinRequest, known: Known) -> None:
+        """This name is that node's from now on. One that is not of the initial set says where it is."""
         name, uid, joined = request.name, request.uid.hex(), self.joined
-        if name not in self._config.addresses:
-            names = " ".join(sorted(self._config.addresses))
-            raise CannotJoin(f"{name!r} is not in the initial set {names}; join with one of these names")
+        if name not in known.addresses and request.place is None:
+            names = " ".join(sorted(known.addresses))
+            raise CannotJoin(
+                f"{name!r} is none of {names}; join with one of these names, or say where the new one is, with --at"
+            )
         if name == self._config.name and request.uid != self._uid:
             raise CannotJoin(f"{name} is the first node itself; join with another name")
         if joined.get(name, uid) != uid:
@@ -144,8 +162,11 @@ def found(place: Path, members: dict[str, str], me: ProcId, admin: Address | Non
     return token
 
 
-def join(token: Token, name: ProcId, place: Path) -> Path:
-    """Get the cluster's files for this name, unless they are here already; then where they are."""
+def join(token: Token, name: ProcId, place: Path, at: Address | None = None) -> Path:
+    """Get the cluster's files for this name, unless they are here already; then where they are.
+
+    `at`: where this node will be, if it is not of the initial set.
+    """
     path = place / FILE
     if _refuse_second(place, token.cluster):
         return path
@@ -154,7 +175,9 @@ def join(token: Token, name: ProcId, place: Path) -> Path:
     page = place / DATA / PAGE
     is_new = not page.exists()
     try:
-        answer = _ask(token, JoinRequest(name, Acquaintance(page, name).uid, secrets.token_bytes(_NONCE_BYTES)))
+        uid = Acquaintance(page, name).uid
+        member = None if at is None else place_of(name, at)
+        answer = _ask(token, JoinRequest(name, uid, secrets.token_bytes(_NONCE_BYTES), member))
     except _Refused:
         if is_new:
             page.unlink()  # it is not who it wanted to be; it may ask to be somebody else
@@ -163,6 +186,11 @@ def join(token: Token, name: ProcId, place: Path) -> Path:
         keyfile.write(place / KEY_FILE, answer.kept)
     _write_config(place, name, answer, has_key=answer.kept is not None)
     return path
+
+
+def place_of(name: ProcId, at: Address) -> Member:
+    """A member at this address, with its ports where they usually are."""
+    return Member(name, written(at), written(usual_admin(at)), written(usual_clients(at)))
 
 
 def _ask(token: Token, request: JoinRequest) -> JoinAnswer:
@@ -233,12 +261,14 @@ def _write_config(place: Path, me: ProcId, cluster: JoinAnswer, *, has_key: bool
         f"data = {json.dumps(DATA)}",
         f"key = {json.dumps(KEY_FILE)}" if has_key else "insecure = true",
         f"admin = {json.dumps(cluster.admins[me])}",
+        *([f"founders = {json.dumps(cluster.founders)}"] if cluster.founders else []),
         "\n[members]",
         *(f"{name} = {json.dumps(written(address))}" for name, address in sorted(members.items())),
     ]
-    unusual = {name: at for name, at in cluster.admins.items() if at != written(usual_admin(members[name]))}
-    if unusual:
-        lines += ["\n[admins]", *(f"{name} = {json.dumps(at)}" for name, at in sorted(unusual.items()))]
+    for title, table, usual in (("admins", cluster.admins, usual_admin), ("clients", cluster.clients, usual_clients)):
+        unusual = {name: at for name, at in table.items() if at != written(usual(members[name]))}
+        if unusual:
+            lines += [f"\n[{title}]", *(f"{name} = {json.dumps(at)}" for name, at in sorted(unusual.items()))]
     if cluster.multicast is not None:
         lines += ["\n[link]", f"multicast = {json.dumps(cluster.multicast)}"]
     write_private(place / FILE, "\n".join(lines) + "\n")

@@ -8,6 +8,10 @@ trace = "off"                   # or "configurations", or "full"
 log_format = "console"          # or "json"; without it: console on a terminal, json elsewhere
 local = false                   # true: a toy on one machine, whose network may be cut over HTTP
 cluster = "5f0c9a1e2b3d4c5f"    # written by `greenline init`
+database = "sqlite"             # or "none": group communication alone
+tls = "required"                # or "off": clients are spoken to in clear
+web = "10.0.0.1:7700"           # optional: HTTP/JSON for clients
+founders = ["p", "q", "r"]      # whose cluster it was in the beginning; without it: all members
 
 [members]
 p = "10.0.0.1:7400"
@@ -17,6 +21,9 @@ r = "10.0.0.3:7400"             # or all of them IPv6: "[fd00::3]:7400"
 [admins]                        # optional: whose admin port is not its own port + 100
 p = "10.0.0.1:7500"
 
+[clients]                       # optional: whose port for clients is not its own port + 200
+p = "10.0.0.1:7600"
+
 [link]                          # optional
 multicast = "239.1.2.3:7400"    # one datagram to everybody
 interface = "eth0"
@@ -24,6 +31,12 @@ mtu = 1500                      # otherwise the kernel is asked
 
 [ring]                          # optional: what greenline.ring.settings offers
 window = 128
+
+[engine]                        # optional: what greenline.replication.settings offers
+retain_at_most = 1_000_000
+
+[limits]                        # optional: what a client may ask for
+query_seconds = 30
 """
 
 from __future__ import annotations
@@ -32,6 +45,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Iterable
+from dataclasses import fields
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -44,12 +58,17 @@ from greenline.kernel.scribe import Depth
 from greenline.node import keyfile
 from greenline.node.keyfile import Kept
 from greenline.node.transport import Address, Link
+from greenline.replication.settings import Settings as EngineSettings
 from greenline.ring.settings import Reach, Settings
 
 FILE = "greenline.toml"
 LARGEST_PORT = 65_535
 ADMIN_PORT_ABOVE = 100
 """Where the admin port is, as seen from a member's own, unless something else is said."""
+CLIENT_PORT_ABOVE = 200
+"""The same for clients."""
+BUNDLE_BYTES = 1 << 20
+"""What a bundle holds, and so the longest action."""
 _HIGHEST_MTU = 65_535
 _LEAST_MTU = 576
 
@@ -75,6 +94,19 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class Stored(StrEnum):
+    """What stands behind the engine."""
+
+    SQLITE = "sqlite"
+    NONE = "none"
+    """No engine either: the node offers the group communication port and nothing else."""
+
+
+class Tls(StrEnum):
+    REQUIRED = "required"
+    OFF = "off"
+
+
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The file as it is written."""
 
@@ -89,8 +121,15 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_format: LogFormat | None = None
     local: bool = False
     cluster: str | None = None
+    database: Stored = Stored.SQLITE
+    tls: Tls = Tls.REQUIRED
+    web: str | None = None
+    founders: list[str] | None = None
+    clients: dict[str, str] = {}
     link: dict[str, Any] = {}
     ring: dict[str, Any] = {}
+    engine: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
 
 
 class _LinkTable(msgspec.Struct, frozen=True):
@@ -119,6 +158,13 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     link: Link
     ring: dict[str, Any]
     """What was chosen of greenline.ring.settings, within its bounds; the rest is fitted to the network."""
+    database: Stored
+    tls: Tls
+    web: Address | None
+    clients: dict[ProcId, Address]
+    """Where each member listens for clients."""
+    engine: EngineSettings
+    limits: dict[str, Any]
 
     @property
     def home(self) -> Path:
@@ -169,9 +215,17 @@ def written(address: Address) -> str:
 
 def usual_admin(address: Address) -> Address:
     """Where a member's admin port is unless something else is said."""
+    return _beside(address, ADMIN_PORT_ABOVE)
+
+
+def usual_clients(address: Address) -> Address:
+    """Where a member listens for clients unless something else is said."""
+    return _beside(address, CLIENT_PORT_ABOVE)
+
+
+def _beside(address: Address, distance: int) -> Address:
     host, port = address[0], address[1]
-    above = port + ADMIN_PORT_ABOVE
-    return host, above if above <= LARGEST_PORT else port - ADMIN_PORT_ABOVE
+    return host, port + distance if port + distance <= LARGEST_PORT else port - distance
 
 
 def members_of(table: dict[str, str], where: str = "members.") -> dict[ProcId, Address]:
@@ -200,10 +254,9 @@ def _checked(raw: NodeConfig, path: Path) -> Checked:
         raise ValueError(f"name = {raw.name!r} is none of the members {names}; add it to [members]")
     admin = None if raw.admin is None else address_of("admin", raw.admin)
     admins = {name: usual_admin(address) for name, address in addresses.items()}
-    for name, text in raw.admins.items():
-        if name not in addresses:
-            raise ValueError(f"admins.{name} is none of the members {', '.join(sorted(addresses))}; remove it")
-        admins[name] = address_of(f"admins.{name}", text)
+    admins |= _of_members(raw.admins, "admins", addresses)
+    clients = {name: usual_clients(address) for name, address in addresses.items()}
+    clients |= _of_members(raw.clients, "clients", addresses)
     if admin is not None:
         admins[raw.name] = admin
     link = _link(raw.link)
@@ -223,7 +276,20 @@ def _checked(raw: NodeConfig, path: Path) -> Checked:
         cluster=raw.cluster,
         link=link,
         ring=_ring(raw.ring, link),
+        database=raw.database,
+        tls=raw.tls,
+        web=None if raw.web is None else address_of("web", raw.web),
+        clients=clients,
+        engine=_engine(raw, addresses),
+        limits=raw.limits,
     )
+
+
+def _of_members(table: dict[str, str], where: str, addresses: dict[ProcId, Address]) -> dict[ProcId, Address]:
+    for name in table:
+        if name not in addresses:
+            raise ValueError(f"{where}.{name} is none of the members {', '.join(sorted(addresses))}; remove it")
+    return {name: address_of(f"{where}.{name}", text) for name, text in table.items()}
 
 
 def _key_file(raw: NodeConfig, here: Path) -> Path | None:
@@ -252,6 +318,21 @@ def _ring(table: dict[str, Any], link: Link) -> dict[str, Any]:
     if "reach" in table and (reach is Reach.MULTICAST) != (link.multicast is not None):
         raise ValueError(f"[ring] reach = '{reach}' does not go with [link]; remove it: link.multicast decides")
     return table
+
+
+OURS = frozenset({"servers", "salt", "procedures", "voting"})
+"""Settings of the engine that are not chosen in [engine]."""
+
+
+def _engine(raw: NodeConfig, addresses: dict[ProcId, Address]) -> EngineSettings:
+    founders = sorted(addresses) if raw.founders is None else sorted(set(raw.founders))
+    known = [each.name for each in fields(EngineSettings) if each.name not in OURS]
+    _refuse_unknown(raw.engine, known, "engine.")
+    ours = {"servers": founders, "salt": raw.cluster or "", "bundle_bytes": BUNDLE_BYTES}
+    try:
+        return msgspec.convert(ours | raw.engine, EngineSettings)
+    except msgspec.ValidationError as error:
+        raise ValueError(_plainly(str(error), "engine.")) from None
 
 
 def _converted(table: dict[str, Any], into: type[_T], where: str) -> _T:
@@ -288,5 +369,11 @@ def _plainly(complaint: str, where: str) -> str:
 
 
 def _choices(place: str) -> str:
-    kinds: dict[str, type[StrEnum]] = {"trace": Tracing, "log_format": LogFormat, "reach": Reach}
+    kinds: dict[str, type[StrEnum]] = {
+        "trace": Tracing,
+        "log_format": LogFormat,
+        "reach": Reach,
+        "database": Stored,
+        "tls": Tls,
+    }
     return "write " + " or ".join(f'"{each}"' for each in kinds[place])

@@ -11,11 +11,12 @@ import asyncio
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from greenline.kernel.database import Broken
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Discard, Force, Order, Record, Stop, Tell, Transmit, Write
@@ -36,6 +37,9 @@ sleeps in between, and cheaper to a busy one."""
 _QUICK = (Arm, Disarm, Record)
 """What is done before packets leave, so that more of them leave together."""
 
+Port = Callable[[Any, Callable[[Any], None]], None]
+"""A port outside: it takes a request, and somebody to tell the answer to, from any thread."""
+
 
 class Node:
     """One process's cores on a real network. Make it in a running event loop."""
@@ -50,6 +54,8 @@ class Node:
         *,
         acquaintance: Acquaintance,
         link: Link | None = None,
+        ports: Mapping[str, Port] | None = None,
+        watch: Callable[[Any, Any], None] = lambda _, __: None,
         tell: Callable[[Any], None] = lambda _: None,
         trace: Callable[[Row], None] = lambda _: None,
         flush: Callable[[], None] = lambda: None,
@@ -67,6 +73,11 @@ class Node:
         self._log = log
         self._keyring = keyring
         self._acquaintance = acquaintance
+        self._ports = dict(ports or {})
+        self._watch = watch
+        """Told of every request to a port, and its answer."""
+        self._answers: deque[tuple[Ask, Any]] = deque()
+        """From ports outside, to be taken in by the loop."""
         self._tell = tell
         self._trace = trace
         self._flush = flush
@@ -114,6 +125,23 @@ class Node:
         if not self.is_running:
             raise RuntimeError(f"{self.me} is not running, so it takes no calls; wait until it has started")
         self._perform(self.router.ask(time.monotonic(), payload))
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """On the loop; from any thread."""
+        with suppress(RuntimeError):  # the loop may be gone by now
+            self._loop.call_soon_threadsafe(callback)
+
+    def witness(self, port: str, kind: str, **columns: Any) -> None:
+        """A row of evidence about what a port outside did for this node."""
+        row = self.router.witnessed(time.monotonic(), port, kind, **columns)
+        if row is not None:
+            self._trace(row)
+
+    def introduce(self, addresses: dict[ProcId, Address]) -> None:
+        """More members than were known when it was made, in the same life."""
+        self._addresses.update(addresses)
+        self._opener.introduce(frozenset(self._addresses))
+        self.router.introduce(self._addresses)
 
     def rekey(self, keyring: Keyring) -> None:
         """Other keys from now on, in the same life."""
@@ -234,6 +262,26 @@ class Node:
                 self._challenge(name)
         self._perform(self.router.forced(time.monotonic(), number))
 
+    def _answer(self, ask: Ask, answer: Any) -> None:
+        """From a port's thread. What comes while the loop is about to look is taken with it."""
+        is_first = not self._answers
+        self._answers.append((ask, answer))
+        if is_first:
+            with suppress(RuntimeError):  # the loop may be gone by now
+                self._loop.call_soon_threadsafe(self._take_answers)
+
+    def _take_answers(self) -> None:
+        """As many as there were: who comes while they are taken in calls again."""
+        while self._answers:
+            ask, answer = self._answers[0]
+            if self.stopped is None:
+                if isinstance(answer, Broken):
+                    self._perform(self.router.disk_failed(time.monotonic(), answer.reason))
+                else:
+                    self._watch(ask.request, answer)
+                    self._perform(self.router.answered(time.monotonic(), ask.layer, ask.call, answer))
+            self._answers.popleft()
+
     # What it does.
 
     def _perform(self, orders: list[Order]) -> None:
@@ -284,8 +332,8 @@ class Node:
                     self._orders.clear()
                 case Cut():
                     raise AssertionError("a log of whole batches is never torn")
-                case Ask(_, _, port, _):
-                    raise NotImplementedError(f"nothing answers at the port {port!r} yet")
+                case Ask():
+                    self._ports[order.port](order.request, partial(self._answer, order))
         if leaving:
             self._send(leaving)
 

@@ -13,23 +13,33 @@ from contextlib import suppress
 from typing import Any
 
 from greenline import __version__
+from greenline.database.sqlite.adapter import Sqlite
+from greenline.database.sqlite.broken import Unusable
+from greenline.database.witness import rows_of
 from greenline.kernel.codec import CodecError
+from greenline.kernel.database import DATABASE, Committed
 from greenline.kernel.identities import Configuration, MessageId, ProcId
 from greenline.kernel.ports import Busy, Deliver, Multicast, RegularConf, Sent, Service, TooLarge
 from greenline.kernel.router import DISK_FAILED, Layer
 from greenline.node import keyfile, rotation
 from greenline.node.acquaintance import Acquaintance, Damaged
 from greenline.node.bootstrap import PAGE, CannotJoin, Door
-from greenline.node.config import BadConfig, Checked, written
+from greenline.node.config import BadConfig, Checked, Stored, Tracing, written
+from greenline.node.desk import Desk
 from greenline.node.driver import Node
+from greenline.node.faults import Faults, FaultyLog
 from greenline.node.fitting import fit
 from greenline.node.keyfile import Kept
 from greenline.node.lock import DataLock, Locked
 from greenline.node.log import DiskFailed, Log, LogDamaged
 from greenline.node.logs import Logger, Refusals
+from greenline.node.members import Members
 from greenline.node.pace import Pace
 from greenline.node.status import Member, Status
 from greenline.node.traces import Traces
+from greenline.replication.core import Engine
+from greenline.replication.messages import Record
+from greenline.replication.port import Where
 from greenline.ring.core import RingCore
 from greenline.ring.messages import AnyMessage, Ceiling, RegularToken
 
@@ -57,9 +67,15 @@ class Life:
         self._delivered = self._sent = 0
         self._deliveries, self._sendings = Pace(), Pace()
         self._configuration: Configuration | None = None
+        self._where: Where | None = None
         self._began = time.monotonic()
         self._stopped: str | None = None
         self._is_open = False
+        self._database: Sqlite | None = None
+        self.members = Members(config, log)
+        self._faults = Faults()
+        self.desk = Desk(config.name) if config.database is Stored.SQLITE else None
+        """Where clients ask, if there is something to ask for."""
         self._try_after = FIRST_TRY_S
         self._try_at = float("inf")
         self._tried_at = float("-inf")
@@ -68,7 +84,7 @@ class Life:
             self._acquaintance = Acquaintance(config.data / PAGE, config.name)
             self.door = Door(config, self._acquaintance.uid)
             self.node = self._made()
-        except (OSError, Damaged, DiskFailed, ValueError) as error:
+        except (OSError, Damaged, DiskFailed, ValueError, Unusable) as error:
             self._lock.close()
             raise BadConfig(_because(error, config)) from None
 
@@ -93,18 +109,27 @@ class Life:
 
     def _made(self) -> Node:
         config = self.config
-        settings = fit(config.ring, config.name, config.addresses, config.link)
+        addresses = dict(self.members.known.addresses)
+        settings = fit(config.ring, config.name, addresses, config.link)
         layers = [Layer("ring", 1, RingCore(settings), AnyMessage, Ceiling, (RegularToken,), only_last_record=True)]
-        log = Log(config.data / "log")
+        ports = {}
+        engine = Engine(config.engine, self._acquaintance.uid)
+        if self.desk is not None:
+            layers.insert(0, Layer("engine", 2, engine, None, Record))
+            self._database = Sqlite(config.data / "database")
+            ports[DATABASE] = self._database.ask
+        log = FaultyLog(config.data / "log", self._faults) if config.is_local else Log(config.data / "log")
         try:
             node = Node(
                 config.name,
-                config.addresses,
+                addresses,
                 layers,
                 log,
                 None if self.kept is None else self.kept.keyring,
                 acquaintance=self._acquaintance,
                 link=config.link,
+                ports=ports,
+                watch=self._watch,
                 tell=self._tell,
                 trace=self._traces.add,
                 flush=self._traces.flush,
@@ -112,7 +137,10 @@ class Life:
             )
         except OSError:
             log.close()
+            self._close_database()
             raise
+        if self.desk is not None:
+            self.desk.begin(engine, ports[DATABASE], node)
         self._is_open = True
         return node
 
@@ -122,7 +150,15 @@ class Life:
         self._is_open = False
         with suppress(OSError, DiskFailed):  # a disk that has failed fails here, too
             self.node.close()
+        if self.desk is not None:
+            self.desk.end()
+        self._close_database()
         self._traces.close()
+
+    def _close_database(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     # What passes the port.
 
@@ -130,6 +166,8 @@ class Life:
         """Multicast it, safe."""
         if self._stopped is not None or not self.node.is_running:
             raise NotTaken(f"{self.config.name} is not running; wait until it is ready")
+        if self.desk is not None:
+            raise NotTaken(f"{self.config.name} replicates a database; speak SQL to it, or run it with database = none")
         message = MessageId(self.config.name, self.node.router.incarnation, self._said + 1)
         self._said += 1
         self._refused_now = ""
@@ -139,6 +177,8 @@ class Life:
         return message
 
     def _tell(self, upcall: Any) -> None:
+        if self.desk is not None:
+            self.desk.tell(upcall)
         match upcall:
             case RegularConf(conf):
                 self._configuration = conf
@@ -152,16 +192,29 @@ class Life:
                 self._refused_now = "too much is waiting, or it is too large"
         self._told(upcall)
 
+    def _watch(self, request: Any, answer: Any) -> None:
+        """What the database did."""
+        if self.config.trace is Tracing.FULL:
+            for kind, columns in rows_of(request, answer):
+                self.node.witness(DATABASE, kind, **columns)
+        if isinstance(answer, Committed) and self.desk is not None:
+            self.desk.look()
+
     # What an administrator may do.
 
     def cut(self, names: frozenset[ProcId]) -> None:
         """Neither hear these nor speak to them; nobody: heal."""
-        strangers = names - set(self.config.addresses)
+        strangers = names - set(self.members.known.addresses)
         if strangers:
-            members = " ".join(sorted(self.config.addresses))
+            members = " ".join(sorted(self.members.known.addresses))
             raise NotTaken(f"there is no {sorted(strangers)[0]!r}; name some of {members}")
         self.node.cut_off = names - {self.config.name}
         self.log.info("cut off", members=sorted(self.node.cut_off))
+
+    def fail(self, wanted: Faults) -> None:
+        """Let the disk fail in these ways from now on, or no more."""
+        self._faults.log, self._faults.database = wanted.log, wanted.database
+        self.log.warning("the disk is to fail", log=wanted.log, database=wanted.database)
 
     def rotate(self, body: bytes) -> Kept:
         """One step of a rotation: on disk first, so that no later life lacks a key that others use."""
@@ -185,14 +238,19 @@ class Life:
             )
         return after
 
-    def admit(self, body: bytes) -> bytes:
+    async def admit(self, body: bytes) -> bytes:
+        """The cluster's files for whoever holds a token. Where a newcomer is, all are told in the order."""
         if self.config.cluster is None:
             raise CannotJoin(
                 "this node was not made by `greenline init`, so nobody can join it; copy its files instead"
             )
-        name, answer = self.door.answer(body, self.kept)
-        self.log.info("joined", name=name)
-        return answer
+        envelope, request = self.door.opened(body)
+        self.door.let_in(request, self.members.known)
+        if request.place is not None:
+            await self.members.appoint(self.desk, request.place)
+            self.members.introduce(self.node, request.place)
+        self.log.info("joined", name=request.name)
+        return self.door.answer(envelope, request, self.members.known, self.kept)
 
     # Watching.
 
@@ -205,6 +263,9 @@ class Life:
             if self._strangers.get(name) != seen:
                 self._strangers[name] = seen
                 self.log.warning("another node uses the name", name=name, seen=seen)
+        if self.desk is not None:
+            self._note_component(self.desk.where)
+            self.members.learn(self.desk, self.node)
         if self._is_open and self.node.stopped is not None:
             self._on_stopped(now, self.node.stopped)
         elif self._stopped is not None and now >= self._try_at:
@@ -214,6 +275,12 @@ class Life:
             self.log.info("restarted", incarnation=self.node.router.incarnation)
         elif self._is_open and self.node.is_running and now - self._tried_at > LONGEST_TRY_S:
             self._try_after = FIRST_TRY_S
+
+    def _note_component(self, where: Where) -> None:
+        if where != self._where:
+            self._where = where
+            kind = "in the primary component" if where.is_primary else "in a non-primary component"
+            self.log.info(kind, members=list(where.members), primary=where.prim_index)
 
     def _on_stopped(self, now: float, reason: str) -> None:
         self._stopped = reason
@@ -240,7 +307,7 @@ class Life:
             self.node = self._made()
             self.node.cut_off = cut_off
             self.node.start()
-        except (OSError, DiskFailed) as error:
+        except (OSError, DiskFailed, Unusable) as error:
             self._close_node()
             self._wait(now)
             self.log.error("not restarted", reason=str(error), next_try_s=self._try_at - now)
@@ -249,9 +316,13 @@ class Life:
             self.log.error("not restarted", reason=_log_unread(error, self.config))
 
     @property
+    def configuration(self) -> Configuration | None:
+        return self._configuration if self.desk is None else self.desk.configuration
+
+    @property
     def status(self) -> Status:
-        node, config, conf = self.node, self.config, self._configuration
-        phase = type(node.router.layers[0].core.phase).__name__
+        node, config, conf = self.node, self.config, self.configuration
+        phase = type(node.router.layers[-1].core.phase).__name__
         is_in = () if conf is None else conf.members
         ring = None if self.kept is None else self.kept.keyring
         traffic = node.traffic
@@ -267,7 +338,8 @@ class Life:
             configuration=None if conf is None else str(conf.conf_id),
             in_configuration=is_in,
             members={
-                name: Member(written(address), name in is_in) for name, address in sorted(config.addresses.items())
+                name: Member(written(address), name in is_in)
+                for name, address in sorted(self.members.known.addresses.items())
             },
             delivered=self._delivered,
             sent=self._sent,
@@ -287,6 +359,7 @@ class Life:
             stopped=self._stopped,
             cut_off=tuple(sorted(node.cut_off)),
             is_local=config.is_local,
+            standing=None if self.desk is None else self.desk.standing,
         )
 
 
@@ -302,7 +375,7 @@ def _locked(config: Checked) -> DataLock:
         raise BadConfig(f"{where} is not writable: {why}; choose another directory, or its owner") from None
 
 
-def _because(error: OSError | Damaged | DiskFailed | ValueError, config: Checked) -> str:
+def _because(error: OSError | Damaged | DiskFailed | ValueError | Unusable, config: Checked) -> str:
     if not isinstance(error, OSError):
         return f"{config.path}: {error}"
     address = written(config.addresses[config.name])

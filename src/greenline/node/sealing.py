@@ -210,13 +210,17 @@ class Opener:
         self.challenge = secrets.token_bytes(CHALLENGE_BYTES)
         """What somebody must send back before we hear it."""
         self._me = me.encode()
-        self._members = {name.encode(): name for name in members if name != me}
+        self.introduce(members)
         self._senders: dict[bytes, _Sender] = {}
         self._ways: dict[bytes, tuple[_Sender, AESGCM, int]] = {}
         """For what everybody hears of those whom we know, by all that comes before the counter: nearly all packets."""
         self._met = met
         self._meet = meet
         self.rekey(keyring)
+
+    def introduce(self, members: frozenset[ProcId]) -> None:
+        """These are heard from now on."""
+        self._members = {name.encode(): name for name in members if name.encode() != self._me}
 
     def rekey(self, keyring: Keyring | None) -> None:
         """From now on these keys open; what was seen is not forgotten."""

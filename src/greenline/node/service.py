@@ -10,6 +10,7 @@ from typing import Any
 
 from greenline.node.admin import Admin, Server, listen
 from greenline.node.config import Checked
+from greenline.node.front import Front
 from greenline.node.life import Life
 from greenline.node.logs import Logger
 
@@ -25,6 +26,7 @@ class Service:
         self._log = log or Logger(config.name, config.log_format)
         self.life = Life(config, self._log, tell)
         self._server: Server | None = None
+        self._front: Front | None = None
         self._over = asyncio.Event()
         if config.admin is not None:
             try:
@@ -33,6 +35,12 @@ class Service:
                 self.life.close()
                 raise
             self._server = Server(Admin(self.life).app)
+        if self.life.desk is not None:
+            try:
+                self._front = Front(self.life, self.life.desk)
+            except Exception:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Of one that was never run, or whose run is over."""
@@ -56,8 +64,12 @@ class Service:
             self.life.start()
             if self._server is not None:
                 serving = asyncio.create_task(self._server.serve([self._socket]))
+            if self._front is not None:
+                await self._front.open()
             while not self._over.is_set():
                 self.life.look(time.monotonic())
+                if self._front is not None:
+                    self._front.look()
                 try:
                     await asyncio.wait_for(self._over.wait(), LOOKS_EVERY_S)
                 except TimeoutError:
@@ -67,4 +79,6 @@ class Service:
             if self._server is not None and serving is not None:
                 self._server.stop()
                 await serving
+            if self._front is not None:
+                await self._front.close()
             self.close()

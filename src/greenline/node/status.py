@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from greenline.kernel.identities import ProcId
+from greenline.replication.standing import Standing
 
 EXPECTED = frozenset({"cut off", "not met yet", "not sent", "our own", "to nobody", "unreachable"})
 """Reasons for which packets are refused where nothing is wrong: a member is down or was cut off, multicast echoes."""
@@ -50,6 +51,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None
     cut_off: tuple[ProcId, ...]
     is_local: bool
+    standing: Standing | None = None
+    """Where its replica stands, if it has one."""
 
     @property
     def oddities(self) -> list[str]:

@@ -9,28 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from random import Random
 
 from greenline.database.memory import MemorySqlite
-from greenline.database.sessions import STORED_BYTES
-from greenline.kernel import evidence
-from greenline.kernel.actions import Outcome, opened
-from greenline.kernel.database import (
-    DATABASE,
-    Answer,
-    Applied,
-    Apply,
-    Committed,
-    Digest,
-    DigestOf,
-    Open,
-    Opened,
-    Query,
-    Refused,
-    Restore,
-    Rows,
-)
+from greenline.database.witness import rows_of
+from greenline.kernel.database import DATABASE, Answer, Digest, DigestOf, Query, Refused, Rows
 from greenline.kernel.identities import ProcId
 from greenline.kernel.orders import Ask
 from greenline.simulation.process import Process
@@ -120,29 +103,11 @@ class Databases:
         return while_s * self._world[name].disk.slowness
 
     def _witness(self, process: Process, ask: Ask, answer: Answer) -> None:
-        match ask.request, answer:
-            case Open(), Opened(position):
-                process.witness(DATABASE, evidence.OPENED, position=position)
-            case Apply(_, bundle), Applied(position, _, replies):
-                for sub, (action, outcome) in enumerate(zip(opened(bundle), replies, strict=True)):
-                    if action is None:
-                        continue
-                    columns = {"message": str(action), "position": position, "sub": sub}
-                    detail = "again" if outcome.is_again else outcome.verdict.value
-                    process.witness(DATABASE, evidence.APPLY, **columns, digest=outcome_digest(outcome), detail=detail)
-            case Restore(), Opened(position):
-                process.witness(DATABASE, evidence.RESTORED, position=position)
-            case _, Committed(position):
-                process.witness(DATABASE, evidence.COMMIT, position=position)
-            case _, Refused():
-                self._world.counts["refused by a database"] += 1
+        for kind, columns in rows_of(ask.request, answer):
+            process.witness(DATABASE, kind, **columns)
+        if isinstance(answer, Refused):
+            self._world.counts["refused by a database"] += 1
 
 
 def _place(world: World, chance: Random) -> Place:
     return Place(world.database(image_every=chance.choice((1, 2, 4, 8))), chance)
-
-
-def outcome_digest(outcome: Outcome) -> str:
-    """What an outcome comes to, in the rows of databases and of clients alike."""
-    value = outcome.value if len(outcome.value) <= STORED_BYTES else b""  # of a longer one only the verdict is kept
-    return blake2b(outcome.verdict.encode() + b" " + value, digest_size=8).hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from greenline.database.witness import outcome_digest
 from greenline.kernel import evidence
 from greenline.kernel.actions import DECIDED, Action, Outcome, OutcomeOf, Read, Verdict, digest_of, pack
 from greenline.kernel.identities import ProcId
@@ -29,7 +30,6 @@ from greenline.replication.port import (
     Unanswered,
 )
 from greenline.simulation.applications import Application
-from greenline.simulation.databases import outcome_digest
 from greenline.simulation.process import Process
 from greenline.simulation.requests import Request
 

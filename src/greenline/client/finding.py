@@ -1,0 +1,79 @@
+"""Finding a node: whoever is there, better one in a primary component. Nodes tell of each other."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterable
+
+from greenline.client.connection import Account, Connection, opened, parted
+from greenline.client.errors import InterfaceError, Refused, Unreachable
+
+ANSWER_WITHIN_S = 5.0
+"""A node that does not welcome us by then is passed over; to check a password takes a node a quarter of a second."""
+
+
+class Finder:
+    def __init__(self, addresses: str, account: Account, roams: bool = True) -> None:
+        given = [each.strip() for each in addresses.split(",") if each.strip()]
+        if not given:
+            raise InterfaceError("no address of a node was given: write host:port,host:port")
+        for address in given:
+            parted(address)
+        self._account = account
+        self._roams = roams
+        self._context = account.context()
+        self._addresses = random.sample(given, len(given))
+        """Who is to be tried first, first. In no order to begin with, lest all clients are at one node."""
+
+    async def find(self) -> Connection:
+        """Try all of them, once. Raises `Refused` if somebody is there, and nobody takes us, else `Unreachable`."""
+        welcome: list[Connection] = []
+        refusals: list[Refused] = []
+        complaints: list[str] = []
+        best: Connection | None = None
+        try:
+            for address in tuple(self._addresses):
+                try:
+                    welcome.append(await opened(address, self._account, self._context, ANSWER_WITHIN_S))
+                except (Unreachable, Refused) as error:
+                    complaints.append(str(error))
+                    refusals += [error] if isinstance(error, Refused) else []
+                    self.put_last(address)
+                    continue
+                self._learn(welcome[-1].welcome.clients.values())
+                if welcome[-1].welcome.where.is_primary:
+                    best = welcome[-1]
+                    return best
+            best = next((each for each in welcome if not each.lost.done()), None)
+        finally:
+            for connection in welcome:
+                if connection is not best:
+                    connection.abandon("another node is better placed")
+        if best is not None:
+            return best
+        raise refusals[0] if refusals else Unreachable("no node can be reached: " + "; ".join(complaints))
+
+    async def find_primary(self, besides: str) -> Connection | None:
+        """Somebody else, in a primary component."""
+        for address in tuple(self._addresses):
+            if address == besides:
+                continue
+            with contextlib.suppress(Unreachable, Refused):
+                connection = await opened(address, self._account, self._context, ANSWER_WITHIN_S)
+                if connection.welcome.where.is_primary:
+                    return connection
+                connection.abandon("it is in no primary component either")
+        return None
+
+    def put_last(self, address: str) -> None:
+        if address in self._addresses:
+            self._addresses.remove(address)
+            self._addresses.append(address)
+
+    def _learn(self, addresses: Iterable[str]) -> None:
+        for address in sorted(addresses) if self._roams else ():
+            if address not in self._addresses:
+                with contextlib.suppress(InterfaceError):
+                    parted(address)
+                    self._addresses.append(address)

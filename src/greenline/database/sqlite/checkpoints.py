@@ -1,0 +1,119 @@
+"""Checkpoints: what is committed goes from the log to the main file, away from the writer.
+
+A commit is not forced: a loss of power may take it, until the log is forced here, before each checkpoint. From then on
+its position is durable. A passive checkpoint waits for nobody, and under steady writing never comes to the log's end;
+so when the log is long and nearly all of it is in the main file, the writer does the rest itself between two
+transactions, and then begins the log anew. By then the main file is forced, so that this takes little.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Event, Thread
+
+import apsw
+
+from greenline.database.sqlite.connection import unhooked
+from greenline.database.sqlite.holding import Hold
+from greenline.database.sqlite.limits import Limits
+from greenline.database.sqlite.wal import Extent, Wal
+from greenline.database.sqlite.writer import Writer
+
+ATTEMPTS = 3
+"""Of passive ones, to come near the end of a long log."""
+
+
+class Checkpoints:
+    def __init__(self, path: Path, wal: Wal, writer: Writer, limits: Limits) -> None:
+        self._path = path
+        self._wal = wal
+        self._writer = writer
+        self._limits = limits
+        self._hold = Hold()
+        self._committed = Event()
+        """Something is committed that is not durable."""
+        self._is_urgent = Event()
+        """The log is long, or we are to be closed."""
+        self._is_closed = False
+        self._directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._connection = unhooked(path)
+        writer.on_commit.append(self.on_commit)
+        self._thread = Thread(target=self._serve, name="checkpoints", daemon=True)
+        self._thread.start()
+
+    def on_commit(self, _: int) -> None:
+        """In the writer's thread."""
+        self._committed.set()
+        if not self._is_urgent.is_set() and self._wal.extent().bytes > self._limits.wal_bytes:
+            self._is_urgent.set()
+
+    def stop(self) -> None:
+        self._hold.stop()
+        self._connection.close()
+
+    def go_on(self, wal: Wal) -> None:
+        self._wal = wal
+        self._connection = unhooked(self._path)
+        self._hold.go_on()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._is_urgent.set()
+        self._committed.set()
+        self._thread.join()
+        self._connection.close()
+        os.close(self._directory)
+
+    def _serve(self) -> None:
+        while True:
+            self._committed.wait()
+            self._is_urgent.wait(self._limits.checkpoint_seconds)
+            if self._is_closed:
+                return
+            self._committed.clear()
+            self._is_urgent.clear()
+            try:
+                with self._hold.piece():
+                    self.checkpoint()
+            except (apsw.Error, OSError) as error:
+                self._writer.on_break(f"the log cannot be brought to the main file: {error}")
+                return
+
+    def checkpoint(self) -> None:
+        """Make durable what is committed; shorten the log, if it is long."""
+        for _ in range(ATTEMPTS):
+            self._force_log()
+            extent = self._passive(self._connection)
+            if extent.bytes <= self._limits.wal_restart_bytes:
+                return
+            os.fdatasync(self._wal.main)
+            if extent.frames - extent.backfilled <= self._limits.wal_rest_frames:
+                break
+        self._let_writer_finish()
+
+    def _force_log(self) -> None:
+        """What is committed by now is in the log, or in the main file, which was forced before the log began anew."""
+        committed = self._writer.committed
+        os.fdatasync(self._wal.log)
+        os.fsync(self._directory)
+        self._writer.durable = max(self._writer.durable, committed)
+
+    def _passive(self, connection: apsw.Connection) -> Extent:
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            pass  # a reader or another checkpoint is in the way; there will be a next time
+        return self._wal.extent()
+
+    def _let_writer_finish(self) -> None:
+        """The next transaction then begins the log anew, unless somebody still reads from it."""
+        is_done = Event()
+
+        def finish(connection: apsw.Connection) -> None:
+            self._passive(connection)
+            is_done.set()
+
+        self._writer.between(finish)
+        while not is_done.wait(0.1) and not self._is_closed:
+            pass

@@ -1,0 +1,21 @@
+"""The scripts that the tests share, written once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from greenline.kernel.statements import Statement
+from tests.sql.generator import Generator, Tried
+
+STATEMENTS = 10_000
+SEEDS = (1, 2)
+SEED = SEEDS[0]
+
+
+@cache
+def script(seed: int) -> tuple[Tried, ...]:
+    return tuple(Generator(seed).script(STATEMENTS))
+
+
+def actions(seed: int) -> list[tuple[Statement, ...]]:
+    return [tried.action for tried in script(seed)]
