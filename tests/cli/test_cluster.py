@@ -17,7 +17,7 @@ import pytest
 from greenline.cli.local import Local, free_ports, make
 from greenline.node import keyfile
 from greenline.node.calls import call
-from greenline.node.config import written
+from greenline.node.config import Stored, written
 from greenline.node.envelope import credential
 from greenline.node.rotation import Rotation, Step, sealed
 from greenline.node.sealing import Keyring
@@ -40,7 +40,7 @@ def until(condition: Callable[[], bool], said: Callable[[], object] = lambda: ""
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     """A running local cluster of three, as `greenline up` would start it; each test leaves it whole."""
-    cluster = make(tmp_path_factory.mktemp("cluster") / "local", ("p", "q", "r"))
+    cluster = make(tmp_path_factory.mktemp("cluster") / "local", ("p", "q", "r"), Stored.NONE)
     try:
         assert cluster.start_all() == []
         until(lambda: confs(cluster) == {"p q r"}, lambda: confs(cluster))
@@ -179,7 +179,7 @@ def test_what_cannot_be_is_one_clear_line(greenline: Greenline, tmp_path: Path) 
     assert "has no port" in greenline("init", "p=1.1.1.1", "--me", "p").err
     node_file(tmp_path, members="p q")
     assert "is not of a local cluster" in greenline("heal", "--dir", tmp_path).err
-    cluster = make(tmp_path / "local", ("p", "q"))
+    cluster = make(tmp_path / "local", ("p", "q"), Stored.NONE)
     place = ("--dir", cluster.place)
     for sides in ("p", "p | z", "p |"):
         assert f"cannot cut {sides!r}; write for example: p | q" in greenline("cut", sides, *place).err

@@ -20,7 +20,7 @@ PATIENCE_S = 40.0
 
 class Terminal:
     def __init__(self, place: Path) -> None:
-        command = [sys.executable, "-m", "greenline.cli.main", "up", "-n", "3", "--dir", "local"]
+        command = [sys.executable, "-m", "greenline.cli.main", "up", "-n", "3", "--dir", "local", "--database", "none"]
         self.popen = subprocess.Popen(command, cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.shown: list[str] = []
         self._rest = b""

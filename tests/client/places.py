@@ -10,7 +10,7 @@ from typing import Protocol
 from greenline.client import Client, connect
 from tests.client.server import PASSWORD, Cable, Cluster, Server
 
-PATIENCE_S = 20.0
+PATIENCE_S = 10.0
 CREDENTIAL = "credential"
 TABLE = "CREATE TABLE t (a INTEGER PRIMARY KEY, b)"
 INSERT = "INSERT INTO t (b) VALUES (?)"
@@ -47,6 +47,11 @@ class Stage:
         for server in self._servers:
             await server.stop()
         self.cluster.db.close()
+
+    @property
+    def count(self) -> int:
+        ((count,),) = self.cluster.rows("SELECT count(*) FROM t")
+        return int(count)
 
     @property
     def written(self) -> list[object]:

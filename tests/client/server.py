@@ -150,6 +150,8 @@ class Server:
         self.ending_before: int | None = None
         self.writes = 0
         """So many were asked."""
+        self.changes = 0
+        """Likewise, of the cluster."""
         self._reds: list[Callable[[], None]] = []
         """What waits for a primary component."""
         self._tickets = 0
@@ -235,6 +237,7 @@ class Server:
 
     def reconfigure(self, change: Change, told: Listener) -> int:
         ticket = self._ticket()
+        self.changes += 1
         outcome = Outcome(Verdict.FAILED, f"nothing comes of {change} here".encode())
         self._tell(told, Replied(ticket, self.cluster.position + 1, 0, (outcome,), Level.LOCAL, self.where))
         return ticket
@@ -250,6 +253,9 @@ class Server:
 
     def ordered(self, first: int, most_bytes: int) -> list[wire.Bundle]:
         return self.cluster.log[first - 1 : first + 1]
+
+    def order_digest(self, position: int) -> bytes:
+        return b"order"
 
     def when_green(self, callback: Callable[[], None]) -> None:
         self._when_green.append(callback)

@@ -9,8 +9,7 @@ import pytest
 from greenline.client import OutcomeUnknown, Refused, TimedOut, Unreachable, link
 from greenline.kernel.actions import unpack
 from greenline.replication import port
-from tests.client.places import INSERT, TABLE, Stage, client, play, until
-from tests.client.server import Cable
+from tests.client.places import CREDENTIAL, INSERT, TABLE, Stage, client, play, until
 
 
 def test_a_connection_that_dies_before_the_answer_does_not_repeat_the_write() -> None:
@@ -23,7 +22,7 @@ def test_a_connection_that_dies_before_the_answer_does_not_repeat_the_write() ->
             await db.execute(TABLE)
             server.is_mute = True
             asked = [asyncio.create_task(db.execute(INSERT, (number,))) for number in range(100)]
-            await until(lambda: len(stage.written) == 64)
+            await until(lambda: stage.count == 64)
 
             server.is_mute = False
             cable.cut()
@@ -44,13 +43,16 @@ def test_cut_again_and_again_every_write_happens_once_in_order() -> None:
         async with client(*cables) as db:
             await db.execute(TABLE)
 
-            async def cut(cable: Cable, when: int) -> None:
-                await until(lambda: len(stage.written) >= when)
-                cable.cut()
+            async def cut_now_and_then() -> None:
+                for when in range(200, 2800, 200):
+                    while stage.count < when:
+                        await asyncio.sleep(0.005)
+                    for cable in cables:
+                        cable.cut()
 
-            cuts = [asyncio.create_task(cut(cable, when)) for when in range(200, 2800, 200) for cable in cables]
+            cutting = asyncio.create_task(cut_now_and_then())
             written = await db.batch([(INSERT, (number,)) for number in range(3000)])
-            await asyncio.gather(*cuts)
+            await cutting
 
             assert stage.written == list(range(3000))
             assert [each.last_id for each in written] == list(range(1, 3001))
@@ -82,7 +84,7 @@ def test_when_one_of_two_nodes_is_stopped_the_other_is_asked() -> None:
             await db.execute(TABLE)
             here = p if db.address == p.address else q
             asked = [asyncio.create_task(db.execute(INSERT, (number,))) for number in range(300)]
-            await until(lambda: len(stage.written) > 100)
+            await until(lambda: stage.count > 100)
             await here.stop()
             await asyncio.gather(*asked)
 
@@ -153,20 +155,23 @@ def test_a_node_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> No
     play(story)
 
 
-def test_a_node_that_is_busy_is_asked_again_in_the_same_order() -> None:
-    """The frame behind the refused one comes too early, and is asked again too."""
+def test_a_node_that_is_busy_is_asked_again_in_the_same_order_and_not_left() -> None:
+    """The frames behind the refused one come too early, and are asked again too."""
 
     async def story(stage: Stage) -> None:
-        server = await stage.server()
-        async with client(server) as db:
+        p, q = await stage.server("p"), await stage.server("q")
+        async with client(p, q) as db:
             await db.execute(TABLE)
-            server.refuses.append(port.Refused(1, "too much to do"))
+            here, there = (p, q) if db.address == p.address else (q, p)
+            here.refuses.append(port.Refused(1, "too much to do"))
             asked = [
                 asyncio.create_task(db.execute(INSERT, (number,), level="memory" if number % 2 else "local"))
                 for number in range(10)
             ]
-            await asyncio.gather(*asked)
+            written = await asyncio.gather(*asked)
             assert stage.written == list(range(10))
+            assert len({each.session for each in written}) == 1
+            assert there.writes == 0
 
     play(story)
 
@@ -255,13 +260,15 @@ def test_what_may_have_been_done_in_a_session_that_is_over_is_not_done_again() -
 def test_a_session_that_is_about_to_end_is_left_for_a_new_one() -> None:
     async def story(stage: Stage) -> None:
         server = await stage.server()
-        async with client(server) as db:
+        async with client(server) as db, client(server) as other:
             await db.execute(TABLE)
+            await other.execute(INSERT, ("x",))
             server.ending_before = stage.cluster.position
-            await db.execute(INSERT, ("x",))
-            assert stage.written == ["x"]
-            sessions = {unpack(bundle.actions[0])[0].session for bundle in stage.cluster.log}
-            assert len(sessions) == 2
+            await db.execute(INSERT, ("y",))
+            assert stage.written == ["x", "y"]
+            sessions = [unpack(bundle.actions[0])[0].session for bundle in stage.cluster.log]
+            assert sessions[0] != sessions[2]
+            assert sessions[2].endswith("@2"), "it was not named by what the node knows by now"
 
     play(story)
 
@@ -278,6 +285,43 @@ def test_a_write_that_is_refused_for_good_stops_no_other() -> None:
                 await refused
             await behind
             assert stage.written == ["y"]
+
+    play(story)
+
+
+def test_a_query_that_was_not_answered_is_asked_again_elsewhere() -> None:
+    async def story(stage: Stage) -> None:
+        p, q = await stage.server("p"), await stage.server("q")
+        cables = [await stage.cable(server) for server in (p, q)]
+        async with client(*cables) as db:
+            here, there = (p, q) if db.address == cables[0].address else (q, p)
+            here.is_mute = True
+            asked = asyncio.create_task(db.query("SELECT 1"))
+            await asyncio.sleep(0.01)
+            for cable in cables:
+                cable.cut()
+            rows = await asked
+            assert (list(rows), rows.component.server) == ([(1,)], there.name)
+
+    play(story)
+
+
+def test_a_change_of_the_cluster_is_not_asked_twice() -> None:
+    """It has no identity by which it could be told from another one like it."""
+
+    async def story(stage: Stage) -> None:
+        server = await stage.server()
+        cable = await stage.cable(server)
+        async with client(cable, user="operator", password=CREDENTIAL) as db:
+            server.is_mute = True
+            asked = asyncio.create_task(db.admin.weigh("p", 2))
+            await until(lambda: server.changes == 1)
+            server.is_mute = False
+            cable.cut()
+            with pytest.raises(OutcomeUnknown, match="look what has become"):
+                await asked
+            await db.execute(TABLE)
+            assert server.changes == 1
 
     play(story)
 

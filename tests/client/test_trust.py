@@ -63,7 +63,7 @@ def test_who_comes_without_tls_or_with_it_where_there_is_none_is_told_so(tmp_pat
 
     play(story)
     with pytest.raises(InterfaceError, match="cannot be read"):
-        client(ca=tmp_path / "nothing")
+        client(_At("p.example:1"), ca=tmp_path / "nothing")
 
 
 def test_whoever_does_not_speak_the_protocol_is_no_node() -> None:

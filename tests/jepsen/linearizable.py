@@ -13,9 +13,11 @@ each timeout.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any, NamedTuple, Protocol
 
-from tests.jepsen.history import NEVER, Ended, Operation
+from tests.jepsen.history import NEVER, Ended, Operation, of_kinds
 
 MOST_SITUATIONS = 200_000
 
@@ -28,9 +30,19 @@ class Model(Protocol):
     def after(self, state: Any, operation: Operation) -> Any | None:
         """The state after it; None if it cannot have been told what it was told."""
 
+    def is_read(self, operation: Operation) -> bool:
+        """It changes nothing, in whatever state."""
+
+    def relevant(self, operations: Sequence[Operation]) -> list[Operation]:
+        """Without those that explain nothing and need no explanation."""
+
 
 class Register:
-    """Written, read, and written if it still holds what somebody believes. None to begin with is `ABSENT`."""
+    """Written, read, and set if it still holds what somebody believes; that one is told what it holds then.
+
+    So nothing that took effect stays hidden from whoever comes next, but for writes: what nobody knows the end of, and
+    nobody saw, may as well not have been.
+    """
 
     ABSENT = "absent"
     initial = ABSENT
@@ -40,14 +52,27 @@ class Register:
             case "write":
                 return operation.value
             case "read":
-                held = self.ABSENT if operation.seen is None else operation.seen
-                return state if state == held else None
+                return state if operation.seen == self._told(state) else None
             case "compare and set":
                 old, new = operation.value
-                if operation.is_ok and operation.seen != (state == old):
-                    return None
-                return new if state == old else state
+                after = new if state == old else state
+                told = [state == old, self._told(after)]
+                return after if not operation.is_ok or operation.seen == told else None
         raise AssertionError(f"a register knows no {operation.kind}")
+
+    def _told(self, state: Any) -> Any:
+        return None if state == self.ABSENT else state
+
+    def is_read(self, operation: Operation) -> bool:
+        has_not_set = operation.is_ok and operation.kind == "compare and set" and not operation.seen[0]
+        return operation.kind == "read" or has_not_set
+
+    def relevant(self, operations: Sequence[Operation]) -> list[Operation]:
+        told = [each for each in operations if each.is_ok]
+        seen = {each.seen for each in told if each.kind == "read"}
+        for each in of_kinds(told, "compare and set"):
+            seen |= {each.value[0], each.seen[1]}
+        return [each for each in operations if each.is_ok or (_may_have_changed(each) and _new(each) in seen)]
 
 
 class List:
@@ -59,6 +84,20 @@ class List:
         after: tuple[Any, ...] = (*state, operation.value) if operation.kind == "append" else state
         is_as_told = not operation.is_ok or operation.seen is None or after == tuple(operation.seen)
         return after if is_as_told else None
+
+    def is_read(self, operation: Operation) -> bool:
+        return operation.kind == "read list"
+
+    def relevant(self, operations: Sequence[Operation]) -> list[Operation]:
+        return [each for each in operations if each.is_ok or _may_have_changed(each)]
+
+
+def _may_have_changed(operation: Operation) -> bool:
+    return operation.ended is Ended.UNKNOWN and not operation.kind.startswith("read")
+
+
+def _new(operation: Operation) -> Any:
+    return operation.value[1] if operation.kind == "compare and set" else operation.value
 
 
 class TooHard(Exception):
@@ -73,29 +112,23 @@ class _Situation(NamedTuple):
     """Of those that nobody knows the end of."""
 
 
-def witness(model: Model, operations: Iterable[Operation]) -> Operation | None:
+def witness(model: Model, operations: Sequence[Operation]) -> Operation | None:
     """An operation whose return no order explains; None if there is an order."""
-    relevant = [each for each in operations if _matters(each)]
+    relevant = model.relevant(operations)
     situations = {_Situation(model.initial, frozenset(), frozenset())}
     open_now: dict[int, Operation] = {}
     for _, is_return, number in _moments(relevant):
         if not is_return:
             open_now[number] = relevant[number]
             continue
-        situations = _fewest_spent(
-            after._replace(done=after.done - {number})
-            for after in _with(model, situations, number, open_now)
-        )
+        situations = {
+            _Situation(state, done - {number}, spent)
+            for state, done, spent in _with(model, situations, number, open_now)
+        }
         if not situations:
             return relevant[number]
         del open_now[number]
     return None
-
-
-def _matters(operation: Operation) -> bool:
-    """Not what never happened, nor a read that nobody was told of."""
-    is_read = operation.kind.startswith("read")
-    return operation.is_ok or (operation.ended is Ended.UNKNOWN and not is_read)
 
 
 def _moments(operations: Sequence[Operation]) -> list[tuple[float, bool, int]]:
@@ -109,39 +142,56 @@ def _with(
     model: Model, situations: Iterable[_Situation], wanted: int, open_now: dict[int, Operation]
 ) -> Iterator[_Situation]:
     """All situations, reached from these, in which the wanted one has just taken effect, or has before."""
-    seen = set(situations)
-    to_do = list(seen)
+    reads = {number: each for number, each in open_now.items() if model.is_read(each)}
+    changes = {number: each for number, each in open_now.items() if number not in reads}
+    fewest = _FewestSpent()
+    turns = count()  # situations cannot be compared
+    to_do = [(len(each.spent), next(turns), each) for each in situations]
+    heapify(to_do)
     while to_do:
-        situation = to_do.pop()
+        _, turn, situation = heappop(to_do)
+        if turn > MOST_SITUATIONS:
+            raise TooHard(f"{len(open_now)} operations are open at {open_now[wanted]}")
+        situation = _read_by_all(model, situation, reads)
+        if not fewest.has_room_for(situation):
+            continue
         if wanted in situation.done:
             yield situation
             continue
-        for number, operation in open_now.items():
-            following = _step(model, situation, number, operation)
-            if following is not None and following not in seen:
-                seen.add(following)
-                to_do.append(following)
-        if len(seen) > MOST_SITUATIONS:
-            raise TooHard(f"{len(open_now)} operations are open at {open_now[wanted]}")
+        for number, operation in changes.items():
+            following = _changed(model, situation, number, operation)
+            if following is not None:
+                heappush(to_do, (len(following.spent), next(turns), following))
 
 
-def _step(model: Model, situation: _Situation, number: int, operation: Operation) -> _Situation | None:
-    if number in situation.done or number in situation.spent:
+def _read_by_all(model: Model, situation: _Situation, reads: dict[int, Operation]) -> _Situation:
+    """Whoever can have read this state has: that costs nothing, and later there may be no chance."""
+    fitting = {number for number, each in reads.items() if model.after(situation.state, each) is not None}
+    return situation._replace(done=situation.done | fitting)
+
+
+def _changed(model: Model, situation: _Situation, number: int, operation: Operation) -> _Situation | None:
+    state, done, spent = situation
+    if number in done or number in spent:
         return None
-    state = model.after(situation.state, operation)
-    if state is None:
+    after = model.after(state, operation)
+    if after is None:
         return None
-    if operation.end == NEVER:
-        # Without any effect it need not be spent.
-        return None if state == situation.state else situation._replace(state=state, spent=situation.spent | {number})
-    return situation._replace(state=state, done=situation.done | {number})
+    if operation.end != NEVER:
+        return _Situation(after, done | {number}, spent)
+    return _Situation(after, done, spent | {number}) if after != state else None
 
 
-def _fewest_spent(situations: Iterable[_Situation]) -> set[_Situation]:
-    """Without those that have spent all that another one of the same state has, and more."""
-    groups: dict[tuple[Any, frozenset[int]], list[frozenset[int]]] = {}
-    for situation in sorted(set(situations), key=lambda each: len(each.spent)):
-        kept = groups.setdefault((situation.state, situation.done), [])
-        if not any(fewer <= situation.spent for fewer in kept):
-            kept.append(situation.spent)
-    return {_Situation(state, done, spent) for (state, done), kept in groups.items() for spent in kept}
+class _FewestSpent:
+    """Situations that were met, those that have spent fewer before those that have spent more."""
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[Any, frozenset[int]], list[frozenset[int]]] = {}
+
+    def has_room_for(self, situation: _Situation) -> bool:
+        """Not if one of the same state has spent no more than a part of what this has."""
+        met = self._met.setdefault((situation.state, situation.done), [])
+        if any(fewer <= situation.spent for fewer in met):
+            return False
+        met.append(situation.spent)
+        return True

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from itertools import combinations, permutations
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,13 +25,13 @@ GOOD_REGISTERS = [
     "0-1 read -; 2-3 write 1",
     "0-5 write 1; 1-2 read -; 3-4 read 1",
     "0-5 write 1; 0-5 write 2; 6-7 read 1",
-    "0-1 write 1; 2-3 cas 1 2 yes; 4-5 read 2",
-    "0-1 write 1; 2-3 cas 9 2 no; 4-5 read 1",
+    "0-1 write 1; 2-3 cas 1 2 yes 2; 4-5 read 2",
+    "0-1 write 1; 2-3 cas 9 2 no 1; 4-5 read 1",
     "0-? write 1; 2-3 read -; 4-5 read 1",
     "0-? write 1; 2-3 read -; 4-5 read -",
     "0-1 write 1; 2-? write 2; 3-4 read 1; 5-6 write 3; 7-8 read 2",
     "0-1 write 1; 2-? cas 1 2; 3-4 read 1; 5-6 read 2",
-    "0-1 write 1; 2-? write 2; 3-4 cas 1 3 no; 5-6 read 2",
+    "0-1 write 1; 2-? write 2; 3-4 cas 1 3 no 2; 5-6 read 2",
     "0-1 write 1; 2-3 write 2 !; 4-5 read 1",
 ]
 
@@ -41,9 +42,9 @@ BAD_REGISTERS = {
     "two orders of two writes": "0-9 write 1; 0-9 write 2; 1-2 read 1; 3-4 read 2; 5-6 read 1",
     "a read of a failed write": "0-1 write 1 !; 2-3 read 1",
     "a read of the future": "0-1 read 1; 2-3 write 1",
-    "a lost update": "0-1 write 1; 2-5 cas 1 2 yes; 2-5 cas 1 3 yes",
-    "a condition that did not hold": "0-1 write 1; 2-3 write 2; 4-5 cas 1 3 yes",
-    "a condition that held": "0-1 write 1; 2-3 cas 1 2 no",
+    "a lost update": "0-1 write 1; 2-5 cas 1 2 yes 2; 2-5 cas 1 3 yes 3",
+    "a condition that did not hold": "0-1 write 1; 2-3 write 2; 4-5 cas 1 3 yes 3",
+    "a condition that held": "0-1 write 1; 2-3 cas 1 2 no 1",
     "done twice": "0-1 write 1; 2-? write 2; 3-4 read 2; 5-6 write 3; 7-8 read 2",
 }
 
@@ -87,7 +88,7 @@ def _operation(words: list[str]) -> Operation:
         case "read", [text]:
             seen = None if text == "-" else text
         case "cas", [old, new, *told]:
-            value, seen = [old, new], told == ["yes"]
+            value, seen = [old, new], [told == ["yes", new], told[-1]] if told else None
         case "append", [text, "sees", told]:
             value, seen = text, told.split(",")
         case _, [text, *_]:
@@ -153,6 +154,22 @@ def _explains(model: Model, order: Sequence[Operation]) -> bool:
     return True
 
 
+_FEW = st.integers(1, 2)
+_REGISTER_DEEDS: st.SearchStrategy[Any] = st.one_of(
+    st.tuples(st.just("write"), _FEW, st.none()),
+    st.tuples(st.just("read"), st.none(), st.none() | _FEW),
+    st.tuples(st.just("compare and set"), st.tuples(_FEW, _FEW), st.tuples(st.booleans(), st.none() | _FEW).map(list)),
+)
+
+
+def _list_deeds(number: int) -> st.SearchStrategy[Any]:
+    some = st.lists(st.integers(0, 2), unique=True, max_size=3)
+    return st.one_of(
+        st.tuples(st.just("append"), st.just(number), st.none()),
+        st.tuples(st.just("read list"), st.none(), some),
+    )
+
+
 @st.composite
 def small_histories(draw: st.DrawFn, *, of_lists: bool) -> list[Operation]:
     """Few operations on few values, so that right and wrong ones are about as frequent."""
@@ -161,17 +178,7 @@ def small_histories(draw: st.DrawFn, *, of_lists: bool) -> list[Operation]:
         called = draw(st.integers(0, 6))
         returned = called + draw(st.integers(1, 5))
         ended = draw(st.sampled_from([Ended.OK, Ended.OK, Ended.OK, Ended.UNKNOWN, Ended.FAIL]))
-        value, seen = None, None
-        if of_lists:
-            kind = draw(st.sampled_from(["append", "append", "read list"]))
-            seen = draw(st.permutations([0, 1, 2]).map(list)) if kind == "read list" else None
-            seen = seen and seen[: draw(st.integers(0, 3))]
-            value = number if kind == "append" else None
-        else:
-            kind = draw(st.sampled_from(["write", "read", "compare and set"]))
-            few = st.integers(1, 2)
-            value = [draw(few), draw(few)] if kind == "compare and set" else draw(few) if kind == "write" else None
-            seen = draw(st.booleans()) if kind == "compare and set" else draw(st.none() | few)
+        kind, value, seen = draw(_list_deeds(number) if of_lists else _REGISTER_DEEDS)
         found.append(Operation("c", kind, "k", called, returned, ended, value, seen))
     return found
 
@@ -213,8 +220,8 @@ def real_history(chance: Random, count: int) -> list[Operation]:
     return operations
 
 
-def test_thousands_of_operations_at_once_are_judged_in_seconds() -> None:
-    operations = real_history(Random(1), 3000)
+def test_a_long_history_with_many_unknown_ends_is_judged_in_seconds() -> None:
+    operations = real_history(Random(1), 1000)
     begun = time.process_time()
     assert witness(Register(), operations) is None
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,12 +43,18 @@ def until_primary(local: Local, names: str) -> None:
 
 def _is_in_primary(status: object, members: tuple[ProcId, ...]) -> bool:
     stands = status.standing if isinstance(status, Status) else None
-    return stands is not None and stands.is_primary and stands.here == members
+    return stands is not None and stands.is_primary and stands.prim is not None and stands.prim.servers == members
 
 
-def client(local: Local, at: ProcId | None = None) -> Client:
-    """The operator's, at this node only, or wherever it likes; to be opened with `async with`."""
+def until(condition: Callable[[], bool]) -> None:
+    assert waits_for(condition, PATIENCE_S)
+
+
+def client(local: Local, at: ProcId | None = None, *, account: tuple[str, str] | None = None) -> Client:
+    """At this node only, or wherever it likes; the operator's, or this user's. To be opened with `async with`."""
     reached = reach(local.place)
+    if account is not None:
+        reached = msgspec.structs.replace(reached, user=account[0], password=account[1])
     if at is None:
         return reached.connected()
     only = msgspec.structs.replace(reached, addresses=written(local.configs[at].clients[at]))

@@ -59,6 +59,9 @@ class StubDesk:
         self.outcomes: dict[tuple[str, int], Outcome] = {}
         self.changes: list[Change] = []
         self.forgotten: list[int] = []
+        self.looked_up: list[str] = []
+        self.reads_of_log: list[int] = []
+        """Where each began."""
         self.held: list[Callable[[], None]] | None = None
         """Answers that are kept back; None: none are."""
         self.refusal: port.Refused | Unanswered | None = None
@@ -117,17 +120,24 @@ class StubDesk:
         self.forgotten.append(ticket)
 
     def look_up(self, sql: str, parameters: tuple[Value, ...], told: Callable[[Reply], None]) -> None:
+        self.looked_up.append(sql)
         told(self._run(Statement(sql, parameters)))
 
     def ordered(self, first: int, most_bytes: int) -> list[wire.Bundle]:
+        self.reads_of_log.append(first)
         if first < self.low:
             raise Discarded(self.low)
         found: list[wire.Bundle] = []
+        size = 0
         for bundle in self.log[first - 1 :]:
-            if found and len(msgspec.msgpack.encode([*found, bundle])) > most_bytes:
+            size += len(msgspec.msgpack.encode(bundle))
+            if found and size > most_bytes:
                 break
             found.append(bundle)
         return found
+
+    def order_digest(self, position: int) -> bytes:
+        return b"order %d" % position
 
     def when_green(self, callback: Callable[[], None]) -> None:
         self._callbacks.append(callback)
@@ -141,6 +151,10 @@ class StubDesk:
         held, self.held = self.held or [], None
         for answer in held:
             answer()
+
+    def say_green(self) -> None:
+        for callback in self._callbacks:
+            callback()
 
     def _ticket(self) -> int:
         self._tickets += 1
@@ -157,8 +171,7 @@ class StubDesk:
         position = len(self.log) + 1
         self.log.append(wire.Bundle(position, BundleId("p", position), (actions,) if actions else ()))
         outcomes = tuple(self._outcome(body, position, sub) for sub, body in enumerate(bodies))
-        for callback in self._callbacks:
-            callback()
+        self.say_green()
         return outcomes
 
     def _outcome(self, body: bytes, position: int, sub: int) -> Outcome:

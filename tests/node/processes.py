@@ -146,7 +146,8 @@ def write_files(place: Path, addresses: dict[ProcId, Address], more: str = "") -
     hosts = {name: f"[{host}]" if ":" in host else host for name, (host, _) in addresses.items()}
     members = "\n".join(f'{name} = "{hosts[name]}:{port}"' for name, (_, port) in addresses.items())
     for name in addresses:
-        text = f'name = "{name}"\ndata = "data-{name}"\nkey = "cluster.key"\ndatabase = "none"\n[members]\n{members}\n{more}'
+        head = f'name = "{name}"\ndata = "data-{name}"\nkey = "cluster.key"\ndatabase = "none"\n'
+        text = f"{head}[members]\n{members}\n{more}"
         (place / f"{name}.toml").write_text(text)
 
 

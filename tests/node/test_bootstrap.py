@@ -96,7 +96,7 @@ def test_who_should_not_join_is_told_why(tmp_path: Path) -> None:
     def tell_all() -> None:
         assert "this token is unknown here, or it has expired" in attempt(other, "r", "r")
         assert "the token expired on 20" in attempt(old, "r", "r")
-        assert "'z' is not in the initial set p q r; join with one of these names" in attempt(token, "z", "z")
+        assert "'z' is none of p q r; join with one of these names" in attempt(token, "z", "z")
         assert "p is the first node itself" in attempt(token, "p", "again")
         assert "another node has joined as q already; join with another name" in attempt(token, "q", "twin")
         stranger = Token("another", token.admin, token.secret, token.expires)

@@ -7,14 +7,13 @@ from functools import cache
 from greenline.kernel.statements import Statement
 from tests.sql.generator import Generator, Tried
 
-STATEMENTS = 10_000
-SEEDS = (1, 2)
-SEED = SEEDS[0]
+SEEDS = SEED, OTHER = 1, 2
+STATEMENTS = {SEED: 10_000, OTHER: 5_000}
 
 
 @cache
 def script(seed: int) -> tuple[Tried, ...]:
-    return tuple(Generator(seed).script(STATEMENTS))
+    return tuple(Generator(seed).script(STATEMENTS[seed]))
 
 
 def actions(seed: int) -> list[tuple[Statement, ...]]:

@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from greenline.kernel.statements import Failure
-from tests.sql.comparison import Script, Step, Then, assert_same, difference, in_bundles, one_by_one, plainly
+from tests.sql.comparison import (
+    Script,
+    Step,
+    Then,
+    assert_same,
+    difference,
+    in_bundles,
+    one_by_one,
+    plainly,
+    with_queries,
+)
 from tests.sql.differs import ENDS_THE_TRANSACTION, ON_PURPOSE, SETTING, statements
 from tests.sql.plain import Plain, Said
 from tests.sql.replica import through_a_replica
-from tests.sql.scripts import SEED, SEEDS, actions
+from tests.sql.scripts import OTHER, SEED, actions, script
 
+SOME = 2000
 EXAMPLES = [(each.what, example) for each in ON_PURPOSE for example in each.examples]
 
 
@@ -20,16 +31,23 @@ def test_an_action_alone_comes_to_what_it_comes_to_in_sqlite() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_actions_in_bundles_come_to_what_they_come_to_alone(seed: int) -> None:
+def test_actions_in_bundles_come_to_what_they_come_to_alone() -> None:
     """Equal statements that follow each other are executed together; if one fails, they are done again one by one."""
-    assert_same(in_bundles(actions(seed), seed), through_a_replica)
+    assert_same(in_bundles(actions(OTHER), OTHER), through_a_replica)
 
 
 @pytest.mark.slow
 def test_restarts_change_nothing() -> None:
     """What was committed is there; what was lost is applied again, and comes to the same."""
-    assert_same(in_bundles(actions(SEED), SEED, restarts=True), through_a_replica)
+    assert_same(in_bundles(actions(OTHER)[:SOME], SEED, restarts=True), through_a_replica)
+
+
+@pytest.mark.slow
+def test_queries_see_what_an_action_at_their_place_would_see() -> None:
+    """What was applied, or, if they are dirty, also what is still to be applied."""
+    tried = script(SEED)[: SOME // 2]
+    steps = in_bundles([each.action for each in tried], SEED)
+    assert_same(with_queries(steps, [each.kind.startswith("queries.") for each in tried], SEED), through_a_replica)
 
 
 @pytest.mark.parametrize(("what", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])

@@ -2,7 +2,8 @@
 
 Does no I/O.
 
-| module | its idea                                        |
-|--------|-------------------------------------------------|
-| `wire` | requests and answers as frames on one connection |
+| module      | its idea                                         |
+|-------------|--------------------------------------------------|
+| `wire`      | requests and answers as frames on one connection |
+| `passwords` | what is kept of one, and how it is checked       |
 """

@@ -207,7 +207,7 @@ def request_of(frame: bytes | memoryview) -> Request:
     """Raises `Garbled`."""
     try:
         return _REQUESTS.decode(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise Garbled(f"this is no request: {error}") from None
 
 
@@ -215,7 +215,7 @@ def answer_of(frame: bytes | memoryview) -> Answer:
     """Raises `Garbled`."""
     try:
         return _ANSWERS.decode(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise Garbled(f"this is no answer: {error}") from None
 
 

@@ -24,7 +24,7 @@ from greenline.kernel.identities import ProcId, proc_id
 from greenline.kernel.statements import Member
 from greenline.node import keyfile
 from greenline.node.calls import Answer, NoAnswer, call
-from greenline.node.config import FILE, BadConfig, Checked, Stored, load, written
+from greenline.node.config import FILE, BadConfig, Checked, Stored, Tracing, load, written
 from greenline.node.envelope import credential
 from greenline.node.keyfile import BadKeyFile, Kept, new_key
 from greenline.node.lock import holder
@@ -87,7 +87,7 @@ class Local:
 
     def _spawn(self, name: ProcId) -> None:
         """Start it, in a session of its own: it lives on when this terminal is closed."""
-        command = [sys.executable, "-m", "greenline.cli.main", "node", str(self._config(name).path)]
+        command = [sys.executable, "-m", "greenline.cli.node", str(self._config(name).path)]
         log = os.open(self.log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -220,7 +220,9 @@ class Local:
         return self.configs[name]
 
 
-def make(place: Path, names: tuple[ProcId, ...], database: Stored = Stored.SQLITE) -> Local:
+def make(
+    place: Path, names: tuple[ProcId, ...], database: Stored = Stored.SQLITE, trace: Tracing = Tracing.FULL
+) -> Local:
     """Keys and configurations; what is there already stays."""
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -232,7 +234,7 @@ def make(place: Path, names: tuple[ProcId, ...], database: Stored = Stored.SQLIT
                 f"{place} holds a cluster of {' '.join(there)}; ask for {len(there)} nodes, or for another --dir"
             )
         if not there:
-            _write_files(place, names, database)
+            _write_files(place, names, database, trace)
     except OSError as error:
         raise Misuse(f"cannot make the directory {place}: {error.strerror}; choose another --dir") from None
     return Local(place)
@@ -286,7 +288,7 @@ def _as_tables(tables: dict[str, dict[ProcId, str]]) -> str:
     )
 
 
-def _write_files(place: Path, names: tuple[ProcId, ...], database: Stored) -> None:
+def _write_files(place: Path, names: tuple[ProcId, ...], database: Stored, trace: Tracing) -> None:
     key = new_key()
     ports = iter(free_ports(3 * len(names)))
     members, admins, clients = ({name: f"127.0.0.1:{next(ports)}" for name in names} for _ in range(3))
@@ -296,7 +298,7 @@ def _write_files(place: Path, names: tuple[ProcId, ...], database: Stored) -> No
         keyfile.write(place / f"{name}.key", Kept(Keyring({1: key}, 1)))
         (place / f"{name}.toml").write_text(
             f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admins[name]}"\n'
-            f'local = true\ntrace = "full"\ndatabase = "{database}"\n{tables}'
+            f'local = true\ntrace = "{trace}"\ndatabase = "{database}"\n{tables}'
         )
 
 

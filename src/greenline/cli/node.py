@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from greenline.cli.say import Misuse
+from greenline.cli.say import Misuse, Status, aside
 from greenline.kernel.ports import Deliver, RegularConf, TransitionalConf
 from greenline.node.acquaintance import Damaged
 from greenline.node.bootstrap import CannotJoin, join
@@ -129,3 +129,16 @@ def tell(outlet: Outlet, upcall: Any) -> None:
             outlet.write(f"leaving with {' '.join(conf.members)}\n")
         case Deliver(message, _, payload):
             outlet.write(f"{message.sender}: {payload.decode(errors='replace')}\n")
+
+
+def run(path: Path) -> None:
+    """What a local cluster starts: one node, and nothing of the other commands."""
+    try:
+        asyncio.run(_live(load(path)))
+    except BadConfig as mistake:
+        aside(f"greenline: {mistake}")
+        sys.exit(Status.MISUSE)
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]))

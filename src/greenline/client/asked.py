@@ -103,7 +103,7 @@ class Part:
         self.times = 0
         """So often was it sent in its session."""
         self.is_told = False
-        """The last time that it was sent it was answered, and is not decided by that."""
+        """It was sent in its session, and answered, and is not decided by that."""
         self.refusal: Error | None = None
         """Why it is not to be repeated."""
         self.is_taken = False
@@ -174,6 +174,7 @@ class Session:
         part.session = self.name
         part.first = self.last + 1
         part.times = 0
+        part.is_told = False
         self.last += len(part)
         self.outstanding.append(part)
 

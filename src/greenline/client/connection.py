@@ -62,7 +62,6 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_welcome(self) -> bool:
-        """Asking for the exception also tells asyncio that somebody knows of it."""
         return self.welcomed.done() and not self.welcomed.cancelled() and self.welcomed.exception() is None
 
     @property
@@ -80,6 +79,8 @@ class Connection(asyncio.Protocol):
             self.lost.set_result(reason)
         if not self.welcomed.done():
             self.welcomed.set_exception(Unreachable(f"{self.address}: {reason}"))
+            self.welcomed.exception()  # nobody may be waiting any more, and asyncio would complain
+            self.welcomed.exception()  # asyncio need not complain if nobody waits for it
         if self._transport is not None:
             self._transport.abort()
 

@@ -13,6 +13,21 @@ ANSWER_WITHIN_S = 5.0
 """A node that does not welcome us by then is passed over; to check a password takes a node a quarter of a second."""
 
 
+class Nobody(Exception):
+    """No node takes us, or can be reached: what came of each."""
+
+    def __init__(self, errors: list[Unreachable | Refused]) -> None:
+        super().__init__(f"no node can be reached: {'; '.join(map(str, errors))}")
+        self.refusals = [error for error in errors if isinstance(error, Refused)]
+        self.is_unanimous = len(self.refusals) == len(errors)
+        """Everybody is there, and nobody takes us: one who is behind might not know us yet."""
+
+    @property
+    def error(self) -> Unreachable | Refused:
+        """For whoever does not try again."""
+        return self.refusals[0] if self.refusals else Unreachable(str(self))
+
+
 class Finder:
     def __init__(self, addresses: str, account: Account, roams: bool = True) -> None:
         given = [each.strip() for each in addresses.split(",") if each.strip()]
@@ -27,18 +42,16 @@ class Finder:
         """Who is to be tried first, first. In no order to begin with, lest all clients are at one node."""
 
     async def find(self) -> Connection:
-        """Try all of them, once. Raises `Refused` if somebody is there, and nobody takes us, else `Unreachable`."""
+        """Try all of them, once. Raises `Nobody`."""
         welcome: list[Connection] = []
-        refusals: list[Refused] = []
-        complaints: list[str] = []
+        errors: list[Unreachable | Refused] = []
         best: Connection | None = None
         try:
             for address in tuple(self._addresses):
                 try:
                     welcome.append(await opened(address, self._account, self._context, ANSWER_WITHIN_S))
                 except (Unreachable, Refused) as error:
-                    complaints.append(str(error))
-                    refusals += [error] if isinstance(error, Refused) else []
+                    errors.append(error)
                     self.put_last(address)
                     continue
                 self._learn(welcome[-1].welcome.clients.values())
@@ -52,7 +65,7 @@ class Finder:
                     connection.abandon("another node is better placed")
         if best is not None:
             return best
-        raise refusals[0] if refusals else Unreachable("no node can be reached: " + "; ".join(complaints))
+        raise Nobody(errors)
 
     async def find_primary(self, besides: str) -> Connection | None:
         """Somebody else, in a primary component."""

@@ -11,8 +11,8 @@ import itertools
 
 from greenline.access import wire
 from greenline.client.connection import Connection
-from greenline.client.errors import Error, InterfaceError, Refused, Unauthorised, Unreachable
-from greenline.client.finding import Finder
+from greenline.client.errors import Error, InterfaceError, Unauthorised
+from greenline.client.finding import Finder, Nobody
 from greenline.client.patience import pause_s
 from greenline.client.questions import Questions
 from greenline.client.writes import Writes
@@ -79,22 +79,22 @@ class Link:
         while True:
             try:
                 return await self.finder.find()
-            except (Unreachable, Refused) as error:
-                if error.kind in _HOPELESS or loop.time() >= end:
-                    raise
+            except Nobody as nobody:
+                if loop.time() >= end or any(refusal.kind in _HOPELESS for refusal in nobody.refusals):
+                    raise nobody.error from None
             self._failures += 1
             await self._pause()
 
     async def _find_again(self) -> Connection:
-        """However long it takes. Raises `Unauthorised` if whoever is there does not know us any more."""
+        """However long it takes. Raises `Unauthorised` if nobody knows us any more."""
         while True:
             if self._failures > 1:
                 await self._pause()
             try:
                 return await self.finder.find()
-            except Unauthorised:
-                raise
-            except (Unreachable, Refused):
+            except Nobody as nobody:
+                if nobody.is_unanimous and all(isinstance(each, Unauthorised) for each in nobody.refusals):
+                    raise nobody.error from None
                 self._failures += 1
 
     async def _pause(self) -> None:

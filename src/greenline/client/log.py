@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 
 from greenline.access import wire
 from greenline.client.connection import Connection
-from greenline.client.errors import InternalError, Unreachable, refusal_of
-from greenline.client.finding import Finder
+from greenline.client.errors import InternalError, refusal_of
+from greenline.client.finding import Finder, Nobody
 
 _AHEAD = 16
 """So many answers are taken from a node before their reader wants them."""
@@ -25,7 +25,9 @@ async def follow(finder: Finder, first: int, last: int | None) -> AsyncIterator[
     while True:
         try:
             connection = await finder.find()
-        except Unreachable:
+        except Nobody as nobody:
+            if nobody.is_unanimous:
+                raise nobody.error from None
             await asyncio.sleep(_PAUSE_S)
             continue
         feed = _Feed(connection)

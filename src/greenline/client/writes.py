@@ -164,7 +164,6 @@ class Writes:
         level, tell_taken = _manner(parts[0])
         for part in parts:
             part.times += 1
-            part.is_told = False
         self._in_flight[ticket] = parts
         self._connection.send(wire.Write(ticket, len(actions), pack(actions), level, tell_taken))
 

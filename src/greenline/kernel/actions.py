@@ -105,7 +105,7 @@ def pack(actions: tuple[Action, ...]) -> bytes:
 def unpack(packed: bytes) -> tuple[Action, ...]:
     try:
         return _DECODER.decode(packed)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise Garbled(f"these are no actions: {error}") from None
 
 

@@ -142,5 +142,5 @@ def results_of(value: bytes) -> tuple[Result, ...]:
 def _decoded(decoder: msgspec.msgpack.Decoder[_T], data: bytes, what: str) -> _T:
     try:
         return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise Garbled(f"this is {what}: {error}") from None

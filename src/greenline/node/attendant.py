@@ -19,7 +19,7 @@ from greenline.kernel.identities import NAME
 from greenline.kernel.statements import Member, Role, encode
 from greenline.node.edge import Declined, Desk, Limits, Told, kind_of
 from greenline.node.logfeed import Feed, Feeds
-from greenline.node.scrutiny import demand_sound_write, is_trial, sound_request
+from greenline.node.scrutiny import Scrutiny, is_trial, sound_request
 from greenline.node.users import Known, demand_sound
 from greenline.replication import port
 from greenline.replication.port import Accepted, Answer, Forced, Level, Replied, Unanswered
@@ -50,6 +50,7 @@ class Attendant:
         self._desk = desk
         self._limits = limits
         self._send = send
+        self._scrutiny = Scrutiny(desk, limits)
         self._pending: dict[int, Pending] = {}
         self._bytes = 0
         self.feeds = Feeds(send, is_clogged)
@@ -96,10 +97,10 @@ class Attendant:
         desk = self._desk
         told = partial(self._on_told, request.ticket)
         match request:
-            case wire.Write(_, count, actions, level, tell_taken):
+            case wire.Write():
                 self.known.demand("write")
-                demand_sound_write(request, desk, self._limits)
-                return desk.submit(actions, count, level, told, tell_taken=tell_taken)
+                self._scrutiny.demand_sound(request)
+                return desk.submit(request.actions, request.count, request.level, told, tell_taken=request.tell_taken)
             case wire.Read(outcome_of=None):
                 asked = sound_request(request)
                 self.known.demand("write" if is_trial(asked) else "read")

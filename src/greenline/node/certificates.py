@@ -35,6 +35,12 @@ def server_context(key: bytes, name: str, hosts: Iterable[str]) -> ssl.SSLContex
     """TLS for the node of this name, which clients reach at these addresses or host names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    certify(context, key, name, hosts)
+    return context
+
+
+def certify(context: ssl.SSLContext, key: bytes, name: str, hosts: Iterable[str]) -> None:
+    """Connections that come from now on are shown a certificate of this key: after a rotation, of the new one."""
     leaf = Ed25519PrivateKey.generate()
     certificate = _issued(key, leaf, name, hosts)
     # `ssl` reads keys from files only. What may stay on a disk opens with a password that nobody keeps.
@@ -48,7 +54,6 @@ def server_context(key: bytes, name: str, hosts: Iterable[str]) -> ssl.SSLContex
         file.write(sealed + certificate.public_bytes(serialization.Encoding.PEM))
         file.flush()
         context.load_cert_chain(file.name, password=password)
-    return context
 
 
 def client_context(ca: bytes) -> ssl.SSLContext:

@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
                     self._on_frame(frame)
         except wire.TooLong as error:
             self.end(Declined("too large", str(error)))
-        except (Garbled, RecursionError) as error:
+        except Garbled as error:
             self.end(Declined("malformed", str(error)))
         except Declined as no:
             self.end(no)

@@ -324,6 +324,7 @@ class Node:
                 case Write(frame):
                     self._log.write(frame)
                 case Force(number):
+                    self._flush()  # a later life goes on from what is forced: the trace of this one tells of it
                     self._log.force(partial(self._report, number))
                 case Discard(before):
                     self._log.discard(before, self._report_failure)

@@ -30,9 +30,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """At once; the next one is told that the node is busy."""
     hello_s: float = 10.0
     """Until somebody has said who they are."""
-    frame_bytes: int = wire.MOST_BYTES
-    action_bytes: int = 1 << 20
-    """Of an action's body and what it has read."""
+    frame_bytes: int = 4 << 20
+    """Of a request; it is opened and looked at in one go, and the ring waits meanwhile."""
+    action_bytes: int = 1_000_000
+    """Of an action's body."""
     outstanding: int = 1024
     """Requests of one connection that are not answered: whoever has more is not read from meanwhile."""
     outstanding_bytes: int = 64 << 20
@@ -49,6 +50,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How often the roles of who is connected are looked up again."""
     log_bytes: int = 256 << 10
     """Of the order, in one answer."""
+    http_connections: int = 256
+    """At once; one more is closed."""
     http_bytes: int = 16 << 20
     """Of a body."""
     http_wait_s: float = 30.0
@@ -109,6 +112,10 @@ class Desk(Protocol):
 
         Raises `Discarded`.
         """
+        ...
+
+    def order_digest(self, position: int) -> bytes:
+        """What the order comes to at a position that is kept."""
         ...
 
     def when_green(self, callback: Callable[[], None]) -> None:

@@ -55,9 +55,10 @@ class FaultyLog(Log):
 class FaultyFiles(apsw.VFS):
     """A file system for the database."""
 
-    def __init__(self, name: str, faults: Faults) -> None:
+    def __init__(self, faults: Faults) -> None:
+        self.name = f"faulty-{id(faults):x}"
         self._faults = faults
-        super().__init__(name, "")
+        super().__init__(self.name, "")
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
         return _File(self._faults, name, flags)

@@ -27,7 +27,7 @@ from greenline.node.bootstrap import PAGE, CannotJoin, Door
 from greenline.node.config import BadConfig, Checked, Stored, Tracing, written
 from greenline.node.desk import Desk
 from greenline.node.driver import Node
-from greenline.node.faults import Faults, FaultyLog
+from greenline.node.faults import Faults, FaultyFiles, FaultyLog
 from greenline.node.fitting import fit
 from greenline.node.keyfile import Kept
 from greenline.node.lock import DataLock, Locked
@@ -74,6 +74,7 @@ class Life:
         self._database: Sqlite | None = None
         self.members = Members(config, log)
         self._faults = Faults()
+        self._files = FaultyFiles(self._faults)
         self.desk = Desk(config.name) if config.database is Stored.SQLITE else None
         """Where clients ask, if there is something to ask for."""
         self._try_after = FIRST_TRY_S
@@ -116,7 +117,7 @@ class Life:
         engine = Engine(config.engine, self._acquaintance.uid)
         if self.desk is not None:
             layers.insert(0, Layer("engine", 2, engine, None, Record))
-            self._database = Sqlite(config.data / "database")
+            self._database = Sqlite(config.data / "database", base=self._files.name if config.is_local else "")
             ports[DATABASE] = self._database.ask
         log = FaultyLog(config.data / "log", self._faults) if config.is_local else Log(config.data / "log")
         try:

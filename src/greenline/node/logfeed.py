@@ -1,7 +1,7 @@
 """The log feed: the order as it stands and as it grows, told to whoever follows it, no faster than they take it.
 
-Somebody who may only read is not shown what others' passwords are checked against: those who appoint users are shown to
-them without. Everything else is told byte for byte.
+Who is no administrator is not shown what others' passwords are checked against: actions that appoint users are told
+without. Everything else is told byte for byte.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import Body, Role, body_of, encode
 from greenline.node.edge import Desk, Discarded, Limits
 
+HIDDEN = "hidden"
+"""Instead of a verifier; none at all would say that the user is dropped."""
 _A_VERIFIER = b"scrypt$"
 
 
@@ -44,7 +46,8 @@ class Feed:
         wanted = [each for each in found if self._last is None or each.position <= self._last]
         self._next = wanted[-1].position + 1
         bundles = tuple(wanted) if self._is_admin() else tuple(map(without_verifiers, wanted))
-        return wire.Ordered(self.ticket, bundles, is_end=self._last is not None and self._next > self._last)
+        is_end = self._last is not None and self._next > self._last
+        return wire.Ordered(self.ticket, bundles, is_end, self._desk.order_digest(self._next - 1))
 
 
 class Feeds:
@@ -105,7 +108,7 @@ def without_verifiers(bundle: wire.Bundle) -> wire.Bundle:
 def _without(chunk: bytes) -> bytes:
     try:
         return pack(tuple(_stripped(action) for action in unpack(chunk)))
-    except (Garbled, RecursionError):
+    except Garbled:
         return chunk
 
 
@@ -113,8 +116,8 @@ def _stripped(action: Action) -> Action:
     """The same, unless it appoints somebody."""
     try:
         body: Body | None = body_of(action.body)
-    except (Garbled, RecursionError):
+    except Garbled:
         body = None
     if not isinstance(body, Role):
         return action
-    return msgspec.structs.replace(action, body=encode(msgspec.structs.replace(body, verifier="")))
+    return msgspec.structs.replace(action, body=encode(msgspec.structs.replace(body, verifier=HIDDEN)))

@@ -26,46 +26,64 @@ _MOST_PARTS = 3
 """Of a statement."""
 _SHALLOW_BYTES = 512
 """Whatever has no more bytes is not nested more deeply than any reader can follow."""
+_REMEMBERED = 1024
 _SCALARS = frozenset({int, float, str, bytes, type(None)})
 
 
-def demand_sound_write(write: wire.Write, desk: Desk, limits: Limits) -> None:
-    """Raises `Declined`."""
-    try:
-        actions = unpack(write.actions)
-    except (Garbled, RecursionError) as error:
-        raise Declined("malformed", f"the actions cannot be opened: {error}") from None
-    if len(actions) != write.count or not actions:
-        raise Declined("malformed", f"these are {len(actions)} actions, and should be {write.count}, at least one")
-    session: str | None = None
-    most = limits.action_bytes
-    for action in actions:
-        if action.session != session:
-            session = action.session
-            demand_sound_session(session, desk)
-        body = action.body
-        size = len(body)
-        if size > most:
-            raise Declined("too large", f"{action} has {size} bytes; at most {most} are taken")
-        if (
-            action.number < 1
-            or action.reads
-            or not body.startswith(_WORK)
-            or (size > _SHALLOW_BYTES and not _is_plain_work(body))
-        ):
-            raise Declined("malformed", _what_is_wrong(action))
+class Scrutiny:
+    """Of the updates of one client. Raises `Declined`."""
 
+    def __init__(self, desk: Desk, limits: Limits) -> None:
+        self._desk = desk
+        self._limits = limits
+        self._births: dict[str, int] = {}
+        """Where the sessions that it has used begin."""
 
-def demand_sound_session(session: str, desk: Desk) -> None:
-    if not SESSION.fullmatch(session):
-        what = "a session is named like c7@1200: letters, digits or _.:- and the position that Welcome told"
-        raise Declined("malformed", f"{session[:64]!r} names no session; {what}")
-    born = born_at(session)
-    if born > desk.durable_green:
-        why = f"session {session} begins at position {born}, which this node has not reached"
-        raise Declined("unavailable", f"{why}; ask another, or later", is_retriable=True)
-    if desk.ending_before is not None and born < desk.ending_before:
-        raise Declined("ending", f"session {session} is about to end, with all that were named before; open a new one")
+    def demand_sound(self, write: wire.Write) -> None:
+        try:
+            actions = unpack(write.actions)
+        except Garbled as error:
+            raise Declined("malformed", f"the actions cannot be opened: {error}") from None
+        if len(actions) != write.count or not actions:
+            raise Declined("malformed", f"these are {len(actions)} actions, and should be {write.count}, at least one")
+        session: str | None = None
+        most = self._limits.action_bytes
+        for action in actions:
+            if action.session != session:
+                session = action.session
+                self.demand_sound_session(session)
+            body = action.body
+            size = len(body)
+            if size > most:
+                raise Declined("too large", f"{action} has {size} bytes; at most {most} are taken")
+            if (
+                action.number < 1
+                or action.reads
+                or not body.startswith(_WORK)
+                or (size > _SHALLOW_BYTES and not _is_plain_work(body))
+            ):
+                raise Declined("malformed", _what_is_wrong(action))
+
+    def demand_sound_session(self, session: str) -> None:
+        born = self._births.get(session)
+        if born is None:
+            born = self._born(session)
+        if born > self._desk.durable_green:
+            why = f"session {session} begins at position {born}, which this node has not reached"
+            raise Declined("unavailable", f"{why}; ask another, or later", is_retriable=True)
+        ending = self._desk.ending_before
+        if ending is not None and born < ending:
+            why = f"session {session} is about to end, with all that were named before position {ending}"
+            raise Declined("ending", f"{why}; open a new one")
+
+    def _born(self, session: str) -> int:
+        if not SESSION.fullmatch(session):
+            what = "a session is named like c7@1200: letters, digits or _.:- and the position that Welcome told"
+            raise Declined("malformed", f"{session[:64]!r} names no session; {what}")
+        if len(self._births) >= _REMEMBERED:
+            self._births.clear()
+        born = self._births[session] = born_at(session)
+        return born
 
 
 def sound_request(read: wire.Read) -> bytes:
@@ -74,7 +92,7 @@ def sound_request(read: wire.Read) -> bytes:
         raise Declined("malformed", "a read asks either a request or the outcome of one; this asks nothing")
     try:
         request = statements.request_of(read.request)
-    except (Garbled, RecursionError) as error:
+    except Garbled as error:
         raise Declined("malformed", f"the query cannot be opened: {error}") from None
     asked = (request.statement,) if isinstance(request, Question) else request.work.statements
     if not all(_is_plain(each.parameters) for each in asked):
@@ -91,7 +109,7 @@ def _is_plain_work(body: bytes) -> bool:
     """Untyped: a type would let pass what follows after a statement's parts, however deep."""
     try:
         work = msgspec.msgpack.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
         return False
     is_list = isinstance(work[3], list)
     return is_list and all(isinstance(each, list) and _is_plain_statement(each) for each in work[3])

@@ -36,7 +36,8 @@ def test_equal_states_have_equal_digests_whatever_their_pages_look_like() -> Non
     otherwise = (
         "PRAGMA page_size = 1024; VACUUM",
         MADE,
-        "WITH n (i) AS (VALUES (2) UNION ALL SELECT i + 1 FROM n LIMIT 500) INSERT INTO taken SELECT i, 0, randomblob(900) FROM n",
+        "WITH n (i) AS (VALUES (2) UNION ALL SELECT i + 1 FROM n LIMIT 500)"
+        " INSERT INTO taken SELECT i, 0, randomblob(900) FROM n",
         "DELETE FROM taken WHERE rowid > 1",
         "DELETE FROM pairs; INSERT INTO pairs VALUES ('b', 2), ('a', 1); REINDEX",
     )
@@ -88,7 +89,9 @@ def test_it_says_the_position_and_depends_on_the_outcomes_but_not_on_where_a_sna
 
 def test_virtual_tables_count_by_what_lies_beneath_them() -> None:
     made = "CREATE VIRTUAL TABLE words USING fts5 (text); CREATE VIRTUAL TABLE boxes USING rtree (id, a, b)"
-    states = [digest(made, each) for each in ("", "INSERT INTO words VALUES ('hay')", "INSERT INTO boxes VALUES (1, 2, 3)")]
+    states = [
+        digest(made, each) for each in ("", "INSERT INTO words VALUES ('hay')", "INSERT INTO boxes VALUES (1, 2, 3)")
+    ]
     assert len(set(states)) == 3
 
 

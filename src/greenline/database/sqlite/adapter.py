@@ -7,16 +7,16 @@ from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 
-from greenline.database.sqlite import content, tables
+from greenline.database.sqlite import tables
+from greenline.database.sqlite.beside import Beside
 from greenline.database.sqlite.broken import Broken
-from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.determinism import tell_local_time_in_utc
 from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.opening import Lock
-from greenline.database.sqlite.readers import Readers, rows_of
+from greenline.database.sqlite.readers import rows_of
 from greenline.database.sqlite.writer import Writer
 from greenline.kernel.codec import Garbled
-from greenline.kernel.database import Answer, Apply, Ask, Commit, Digest, DigestOf, Open, Query, Refused
+from greenline.kernel.database import Answer, Apply, Ask, Commit, Open, Overlay, Query
 from greenline.kernel.statements import Trial, request_of
 
 Done = Callable[[Answer | Broken], None]
@@ -38,8 +38,7 @@ class Sqlite:
         except BaseException:
             self._lock.release()
             raise
-        self._readers = Readers(self._path, limits, self._writer.on_break)
-        # H2: overlay, snapshots, checkpoints.
+        self._beside = Beside(self._path, self._writer, limits)
 
     def ask(self, request: Ask, done: Done) -> None:
         """From any thread; returns at once. Each is answered once, from some thread, also if it is `Broken`."""
@@ -62,9 +61,9 @@ class Sqlite:
         return answers.get()
 
     def close(self) -> None:
-        self._readers.close()
-        # H2: checkpoints and the others.
+        self._beside.close()
         self._writer.close()
+        self._beside.let_go()
         self._lock.release()
 
     @property
@@ -91,26 +90,20 @@ class Sqlite:
                 self._query(request, tell)
             case Open():
                 writer.put(lambda: tell(writer.opened()))
-            case DigestOf():
-                writer.between(lambda _: tell(self._digest()))
+            case Overlay(bundles):
+                self._beside.lay_over(bundles)
+                writer.put(lambda: tell(writer.opened()))
             case _:
-                tell(Refused(f"{type(request).__name__} is not served yet"))  # H2: Overlay, snapshots
+                self._beside.ask(request, tell)
 
     def _query(self, query: Query, tell: Callable[[Answer], None]) -> None:
-        """It sees all that is applied by now, once that is committed."""
         writer, asked = self._writer, query.request
-        # H2: dirty ones.
-        if isinstance(asked, bytes) and _is_trial(asked):
+        if query.is_dirty:
+            self._beside.dirty_query(asked, tell)
+        elif isinstance(asked, bytes) and _is_trial(asked):
             writer.between(lambda _: tell(rows_of(writer.bundles, asked, writer.position, self._limits)))
         else:
-            writer.when_committed(writer.position, lambda: self._readers.query(asked, tell))
-
-    def _digest(self) -> Digest:
-        connection = unhooked(self._path)
-        try:
-            return Digest(*content.digest(connection))
-        finally:
-            connection.close()
+            self._beside.query(asked, tell)
 
 
 def _is_trial(asked: bytes) -> bool:

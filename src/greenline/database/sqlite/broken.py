@@ -7,13 +7,8 @@ its action came to: the node halts, and begins again from its disk.
 from __future__ import annotations
 
 import apsw
-import msgspec
 
-
-class Broken(msgspec.Struct, frozen=True):
-    """Nothing more is answered after this."""
-
-    reason: str
+from greenline.kernel.database import Broken as Broken
 
 
 class Unusable(Exception):

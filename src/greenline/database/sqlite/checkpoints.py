@@ -9,15 +9,16 @@ transactions, and then begins the log anew. By then the main file is forced, so 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
 import apsw
 
 from greenline.database.sqlite.connection import unhooked
-from greenline.database.sqlite.holding import Hold
+from greenline.database.sqlite.holding import Hold, Turn
 from greenline.database.sqlite.limits import Limits
-from greenline.database.sqlite.wal import Extent, Wal
+from greenline.database.sqlite.wal import Wal
 from greenline.database.sqlite.writer import Writer
 
 ATTEMPTS = 3
@@ -84,7 +85,8 @@ class Checkpoints:
         """Make durable what is committed; shorten the log, if it is long."""
         for _ in range(ATTEMPTS):
             self._force_log()
-            extent = self._passive(self._connection)
+            self._passive(self._connection)
+            extent = self._wal.extent()
             if extent.bytes <= self._limits.wal_restart_bytes:
                 return
             os.fdatasync(self._wal.main)
@@ -99,21 +101,12 @@ class Checkpoints:
         os.fsync(self._directory)
         self._writer.durable = max(self._writer.durable, committed)
 
-    def _passive(self, connection: apsw.Connection) -> Extent:
-        try:
+    def _passive(self, connection: apsw.Connection) -> None:
+        with suppress(apsw.BusyError):  # another one is at work; there will be a next time
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.BusyError:
-            pass  # a reader or another checkpoint is in the way; there will be a next time
-        return self._wal.extent()
 
     def _let_writer_finish(self) -> None:
         """The next transaction then begins the log anew, unless somebody still reads from it."""
-        is_done = Event()
-
-        def finish(connection: apsw.Connection) -> None:
-            self._passive(connection)
-            is_done.set()
-
-        self._writer.between(finish)
-        while not is_done.wait(0.1) and not self._is_closed:
-            pass
+        turn = Turn(self._passive)
+        self._writer.between(turn)
+        turn.wait(lambda: self._is_closed or self._hold.is_wanted or self._writer.broken is not None)

@@ -62,12 +62,13 @@ def _tables(connection: apsw.Connection) -> list[Table]:
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')"
         " AND name NOT IN ('sqlite_schema', 'greenline_meta') ORDER BY name"
     ).fetchall()
-    return [_table(connection, name, is_without_rowid=bool(wr)) for name, wr in found]
+    return [_table(connection, str(name), is_without_rowid=bool(wr)) for name, wr in found]
 
 
 def _table(connection: apsw.Connection, name: str, is_without_rowid: bool) -> Table:
-    columns = connection.execute("SELECT name, pk, hidden FROM pragma_table_xinfo(?)", (name,)).fetchall()
-    stored = tuple(column for column, _, hidden in columns if not hidden)
+    found = connection.execute("SELECT name, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", (name,))
+    columns = [(str(column), int(place), bool(hidden)) for column, place, hidden in found]
+    stored = tuple(column for column, _, is_hidden in columns if not is_hidden)
     taken = {column.lower() for column, _, _ in columns}
     rowid = None if is_without_rowid else next((each for each in _ROWIDS if each not in taken), None)
     keys = [column for column, place, _ in sorted(columns, key=lambda column: column[1]) if place]
@@ -102,7 +103,9 @@ def _by_rowid(connection: apsw.Connection, table: Table) -> Iterator[bytes]:
 
 def _row_by_row(connection: apsw.Connection, table: Table) -> Iterator[bytes]:
     order = f" ORDER BY {', '.join(map(_quoted, table.keys))}" if table.keys else ""
-    for (line,) in connection.execute(f"SELECT CAST({_line(table)} || char(10) AS BLOB) FROM {_quoted(table.name)}{order}"):
+    for (line,) in connection.execute(
+        f"SELECT CAST({_line(table)} || char(10) AS BLOB) FROM {_quoted(table.name)}{order}"
+    ):
         yield line
 
 

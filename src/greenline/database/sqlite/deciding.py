@@ -8,7 +8,7 @@ from greenline.database.sqlite import runs
 from greenline.database.sqlite.connection import OURS
 from greenline.database.sqlite.failures import GARBLED, NOT_RELAXED
 from greenline.database.sqlite.limits import Limits
-from greenline.database.sqlite.runs import MOST, Task, may_run
+from greenline.database.sqlite.runs import MOST, Task, is_known_to_run
 from greenline.database.sqlite.sessions import Known, Sessions
 from greenline.database.sqlite.statements import Came, Executor, Vanished
 from greenline.kernel.actions import Action, Outcome, Read, Verdict, digest_of
@@ -25,6 +25,9 @@ from greenline.kernel.statements import (
     encode,
     request_of,
 )
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+"""What is raised for bytes that are no body."""
 
 Place = tuple[int, int]
 """The position of a bundle, and which of its actions."""
@@ -51,12 +54,11 @@ class Deciding:
         self._replies: list[Outcome] = []
         self._tasks: list[Task] = []
         """To be executed together."""
-        self._owners: list[Known] = []
-        """Their sessions."""
 
     def decide(self, actions: list[Action | None]) -> tuple[Outcome, ...]:
         position, replies, tasks = self._position, self._replies, self._tasks
-        hear, decode, executor = self._sessions.hear, _BODIES.decode, self._executor
+        hear, decode, executor, fates = self._sessions.hear, _BODIES.decode, self._executor, self._fates
+        running = ""
         for sub, action in enumerate(actions):
             if action is None:
                 replies.append(Outcome(Verdict.FAILED, _GARBLED, position, sub))
@@ -75,16 +77,23 @@ class Deciding:
             replies.append(_LATER)
             try:
                 body = decode(action.body)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 self._finish(sub, session, action.number, GARBLED)
                 continue
-            if type(body) is Work and may_run(executor, action, body) and (position, sub) not in self._fates:
-                tasks.append((sub, action, body))
-                self._owners.append(session)
+            if (
+                type(body) is Work
+                and len(body.statements) == 1
+                and ((statement := body.statements[0]).sql == running or is_known_to_run(executor, statement.sql))
+                and not (action.reads or statement.expected or type(statement.parameters) is dict)
+                and (not fates or (position, sub) not in fates)
+            ):
+                running = statement.sql
+                tasks.append((running, sub, action, body, session))
                 if len(tasks) == MOST:
                     self._execute()
             else:
                 self._execute()
+                running = ""  # the schema may be another one from here on
                 self._finish(sub, session, action.number, self._one(sub, action, body))
         self._execute()
         return tuple(replies)
@@ -97,21 +106,15 @@ class Deciding:
         """Those that are to be executed together; one by one, if anything is wrong with any."""
         if not self._tasks:
             return
-        values = runs.run(self._executor, self._tasks)
-        if values is None:
-            for (sub, action, work), session in zip(self._tasks, self._owners, strict=True):
+        outcomes = runs.run(self._executor, self._tasks, self._position)
+        if outcomes is None:
+            for _, sub, action, work, session in self._tasks:
                 self._finish(sub, session, action.number, self._one(sub, action, work))
         else:
-            self._finish_all(values)
+            for (_, sub, action, _, session), outcome in zip(self._tasks, outcomes, strict=True):
+                self._replies[sub] = outcome
+                session.keep(action.number, outcome, self._kept_bytes)
         self._tasks.clear()
-        self._owners.clear()
-
-    def _finish_all(self, values: list[bytes]) -> None:
-        """As `_finish`, for many that are done."""
-        position, replies, most, done = self._position, self._replies, self._kept_bytes, Verdict.DONE
-        for (sub, action, _), session, value in zip(self._tasks, self._owners, values, strict=True):
-            outcome = replies[sub] = Outcome(done, value, position, sub)
-            session.keep(action.number, outcome, most)
 
     def _finish(self, sub: int, session: Known, number: int, came: Came) -> None:
         outcome = self._replies[sub] = Outcome(_verdict(came), encode(came), self._position, sub)

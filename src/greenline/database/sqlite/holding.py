@@ -1,7 +1,8 @@
 """Holding: work on the database's files that can be asked to let go of them for a while.
 
 Whoever works does it piece by piece, with no file open in between that is in nobody's hands. Who replaces the file
-holds all the others up, and lets them go on when the new one is in place.
+holds all the others up, and lets them go on when the new one is in place. What the writer is to do for somebody,
+between two transactions, it does not do any more for one who has stopped waiting.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
 
+import apsw
+
 _HASTEN_SECONDS = 0.02
+_LOOK_SECONDS = 0.05
 
 
 class Hold:
@@ -39,3 +43,28 @@ class Hold:
     def go_on(self) -> None:
         self._lock.release()
         self._may_begin.set()
+
+
+class Turn:
+    """To be done by the writer, while we wait for it; or not at all."""
+
+    def __init__(self, do: Callable[[apsw.Connection], None]) -> None:
+        self._do = do
+        self._lock = Lock()
+        self._is_given_up = False
+        self._is_done = Event()
+
+    def __call__(self, connection: apsw.Connection) -> None:
+        with self._lock:
+            if not self._is_given_up:
+                self._do(connection)
+                self._is_done.set()
+
+    def wait(self, is_over: Callable[[], bool]) -> bool:
+        """Was it done? `is_over` tells when to give up: a transaction may stay open as long as the engine likes."""
+        while not self._is_done.wait(_LOOK_SECONDS):
+            if is_over():
+                with self._lock:
+                    self._is_given_up = not self._is_done.is_set()
+                    return not self._is_given_up
+        return True

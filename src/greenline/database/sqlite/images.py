@@ -1,11 +1,10 @@
 """Images: the committed state copied to a file beside it, in chunks that are equal where the states' rows are.
 
 A chunk is known by its digest, at whichever replica, and one that is there already need not travel. Replicas that came
-the same way have the same rows on the same leaves of their trees, but not the same leaf at the same place in the file:
-what we keep of sessions is written when a replica commits, and takes its pages then. So the leaves are sent in the
-order of the trees, and a chunk ends after a page that says so by what is on it: one page more shifts nothing. Pages that
-name others (inner nodes, long values) come last, and where each page belongs is told beforehand, in chunks
-of its own. Free pages are not sent.
+the same way have the same rows on the same leaves of their trees, but not always the same leaf at the same place in the
+file: one that was restored takes other free pages. So the leaves are sent in the order of the trees, and a chunk
+ends after a page that says so by what is on it: one page more shifts nothing. Pages that name others (inner nodes, long
+values) come last, and where each page belongs is told beforehand, in chunks of its own. Free pages are not sent.
 
 The copy is made in slices, from a transaction that pins the log until it is made and no longer.
 """
@@ -24,6 +23,7 @@ from zlib import crc32
 import apsw
 import msgspec
 
+from greenline.database.sqlite import basis
 from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.tables import stands, write_meta
 from greenline.kernel.actions import digest_of
@@ -33,7 +33,6 @@ USUAL_CHUNK = 16
 """In pages."""
 LISTING_BYTES = 64 * 1024
 PAGES_A_SLICE = 256
-NO_BASIS = b""
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -92,7 +91,7 @@ def _copied(source: Path, target: Path) -> tuple[int, int, int, array[int]]:
     copy = passing(target)
     try:
         _copy(source, copy)
-        write_meta(copy, key="basis", value=NO_BASIS)
+        write_meta(copy, key="basis", value=basis.NONE)
         count = int(copy.pragma("page_count"))
         return stands(copy).position, int(copy.pragma("page_size")), count, _order(copy)
     finally:

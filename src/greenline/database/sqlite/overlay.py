@@ -10,17 +10,18 @@ it goes on with what it has, as long as any other query may.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Thread
 
 import apsw
 
 from greenline.database.sqlite.bundles import BEGIN, Bundles, Chunks
 from greenline.database.sqlite.connection import OURS, Role, opened, unhooked
 from greenline.database.sqlite.determinism import Moment
-from greenline.database.sqlite.holding import Hold
+from greenline.database.sqlite.holding import Hold, Turn
 from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.pages import Layers, Pages, View
 from greenline.database.sqlite.readers import Asked, Done, rows_of
@@ -29,6 +30,8 @@ from greenline.database.sqlite.writer import Writer
 from greenline.kernel.database import Rows
 
 CACHE_BYTES = 8 * 1024 * 1024
+PACE = 10_000
+"""Steps of SQLite's virtual machine between two looks at whether it is of any use still."""
 
 
 class Stale(Exception):
@@ -43,9 +46,9 @@ class Overlay:
         self._limits = limits
         self._hold = Hold()
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._bundles: tuple[Chunks, ...] = ()
-        """What the next query is to see."""
+        self._pinned: Pinned | None = None
         self._layer: Layer | None = None
+        """On top of what is pinned."""
         self._is_patient = False
         """What runs is not to be stopped for a commit."""
         self._is_closed = False
@@ -54,26 +57,20 @@ class Overlay:
         self._thread = Thread(target=self._serve, name="overlay", daemon=True)
         self._thread.start()
 
-    def lay(self, bundles: tuple[Chunks, ...]) -> None:
-        self._bundles = bundles
-
-    def query(self, asked: Asked, position: int, done: Done) -> None:
-        """It is to see all that was applied up to `position`, and what was laid over it last."""
-        bundles = self._bundles
+    def query(self, asked: Asked, position: int, bundles: tuple[Chunks, ...], done: Done) -> None:
+        """It is to see all up to `position`, which is green, and these on top of it."""
         self._queue.put(lambda: self._answer(asked, position, bundles, done))
 
     def on_commit(self, _: int) -> None:
         """In the writer's thread."""
-        layer = self._layer
-        if layer is not None and not layer.is_stale:
-            layer.is_stale = True
-            if not self._is_patient:
-                layer.interrupt()
+        pinned = self._pinned
+        if pinned is not None and not pinned.is_stale:
+            pinned.is_stale = True
             self._queue.put(self._drop_if_stale)
 
     def stop(self) -> None:
         """Let go of the file. What is being answered is begun again by `go_on`."""
-        self._hold.stop(self._interrupt)
+        self._hold.stop()
         self._drop()
         self._base.close()
 
@@ -86,17 +83,9 @@ class Overlay:
         """What still waits is not answered."""
         self._is_closed = True
         self._queue.put(None)
-        while self._thread.is_alive():
-            self._interrupt()
-            self._thread.join(0.02)
+        self._thread.join()
         self._drop()
         self._base.close()
-
-    def _interrupt(self) -> None:
-        layer = self._layer
-        if layer is not None:
-            layer.is_stale = True
-            layer.interrupt()
 
     def _serve(self) -> None:
         while (job := self._queue.get()) is not None and not self._is_closed:
@@ -104,82 +93,102 @@ class Overlay:
 
     def _answer(self, asked: Asked, position: int, bundles: tuple[Chunks, ...], done: Done) -> None:
         attempts = count(1)
-        while not self._is_closed:
+        while not self._is_closed and self._writer.broken is None:
             self._is_patient = next(attempts) > self._limits.dirty_attempts
             try:
                 with self._hold.piece():
                     rows = self._rows(asked, position, bundles)
             except (Stale, apsw.InterruptError):
                 continue
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is no outcome
                 self._writer.on_break(f"a dirty query cannot be answered: {type(error).__name__}: {error}")
                 return
             done(rows)
             return
 
     def _rows(self, asked: Asked, position: int, bundles: tuple[Chunks, ...]) -> Rows:
-        layer = self._laid_over(position, bundles)
-        return rows_of(layer.bundles, asked, layer.position, self._limits)
-
-    def _laid_over(self, position: int, bundles: tuple[Chunks, ...]) -> Layer:
-        layer = self._layer
-        while layer is None or layer.is_stale or layer.position < position or not layer.is_beginning_of(bundles):
-            self._drop()
-            layer = self._new_layer()
+        pinned = self._pinned_at(position)
+        if self._layer is not None and not self._layer.is_beginning_of(bundles):
+            self._drop_layer()
+        layer = self._layer = self._layer or Layer(pinned, self._path.parent, self._limits, self._is_to_leave)
         for chunks in bundles[len(layer.applied) :]:
-            if (layer.is_stale and not self._is_patient) or self._hold.is_wanted or self._is_closed:
+            if self._is_to_leave():
                 raise Stale
             layer.apply(chunks)
-        return layer
+        return rows_of(layer.bundles, asked, pinned.position, self._limits)
 
-    def _new_layer(self) -> Layer:
-        """The writer stops for a moment, between two transactions, so that we know what exactly is pinned."""
-        is_done = Event()
-
-        def pin(_: apsw.Connection) -> None:
-            if not self._is_closed:
-                self._base.execute("BEGIN")
-                pages = int(self._base.pragma("page_count"))
-                extent = self._wal.extent()
-                view = View(self._wal, self._wal.newest(extent), pages, extent.page_size)
-                self._layer = Layer(view, self._path.parent, self._writer.committed, self._limits)
-            is_done.set()
-
-        self._writer.between(pin)
-        while not is_done.wait(0.1):
-            if self._is_closed:
+    def _pinned_at(self, position: int) -> Pinned:
+        """The newest state that is committed, which has all up to this position."""
+        if self._pinned is not None and self._pinned.is_stale:
+            self._drop()
+        while self._pinned is None or self._pinned.position < position:
+            self._drop()
+            turn = Turn(self._pin)
+            self._writer.between(turn)
+            if not turn.wait(self._is_to_stop):
                 raise Stale
-        if self._layer is None:
-            raise Stale
-        return self._layer
+        return self._pinned
+
+    def _pin(self, _: apsw.Connection) -> None:
+        """In the writer's thread, between two transactions: so we know what exactly is pinned."""
+        self._base.execute("BEGIN")
+        pages = int(self._base.pragma("page_count"))
+        self._pinned = Pinned(View(self._wal, self._wal.extent(), pages), self._writer.committed)
+
+    def _is_to_leave(self) -> bool:
+        """Asked now and then while something runs on a layer."""
+        is_stale = self._pinned is None or self._pinned.is_stale
+        return (is_stale and not self._is_patient) or self._is_to_stop()
+
+    def _is_to_stop(self) -> bool:
+        return self._is_closed or self._hold.is_wanted or self._writer.broken is not None
 
     def _drop_if_stale(self) -> None:
         with self._hold.piece():
-            if self._layer is not None and self._layer.is_stale:
+            if self._pinned is not None and self._pinned.is_stale:
                 self._drop()
 
     def _drop(self) -> None:
-        if self._layer is not None:
-            self._layer.close()
-            self._layer = None
+        self._drop_layer()
+        if self._pinned is not None:
+            self._pinned = None
             self._base.execute("ROLLBACK")
+
+    def _drop_layer(self) -> None:
+        layer, self._layer = self._layer, None
+        if layer is not None:
+            layer.close()
+
+
+@dataclass(slots=True)
+class Pinned:
+    """A committed state that the log keeps for us."""
+
+    view: View
+    position: int
+    is_stale: bool = False
 
 
 class Layer:
     """One committed state, with some bundles on top of it."""
 
-    def __init__(self, view: View, directory: Path, position: int, limits: Limits) -> None:
-        self.position = position
+    def __init__(self, pinned: Pinned, directory: Path, limits: Limits, is_to_leave: Callable[[], bool]) -> None:
         self.applied: list[Chunks] = []
-        self.is_stale = False
+        self._position = pinned.position
         moment = Moment()
-        self._pages = Pages(view, directory)
+        self._pages = Pages(pinned.view, directory)
         self._layers = Layers(moment)
         self._layers.add(_NAME, self._pages)
         self._connection = opened(_NAME, Role.OVERLAY, moment, self._layers.name, cache_bytes=CACHE_BYTES)
-        for setting in ("journal_mode = MEMORY", "synchronous = OFF", "locking_mode = EXCLUSIVE", "temp_store = MEMORY"):
+        for setting in (
+            "journal_mode = MEMORY",
+            "synchronous = OFF",
+            "locking_mode = EXCLUSIVE",
+            "temp_store = MEMORY",
+        ):
             self._connection.execute(f"PRAGMA {setting}", prepare_flags=OURS).fetchall()
         self.bundles = Bundles(self._connection, moment, limits)
+        self._connection.set_progress_handler(is_to_leave, PACE, id=Layer)
 
     @property
     def written_bytes(self) -> int:
@@ -191,16 +200,14 @@ class Layer:
     def apply(self, chunks: Chunks) -> None:
         """Each is committed, so that nothing of it is kept in memory."""
         self._connection.execute(BEGIN, prepare_flags=OURS)
-        self.bundles.apply(self.position + len(self.applied) + 1, chunks)
+        self.bundles.apply(self._position + len(self.applied) + 1, chunks)
         self._connection.execute("COMMIT", prepare_flags=OURS)
         self.bundles.committed()
         self.applied.append(chunks)
 
-    def interrupt(self) -> None:
-        self._connection.interrupt()
-
     def close(self) -> None:
         self._connection.close()
+        self._layers.unregister()
         self._pages.close()
 
 

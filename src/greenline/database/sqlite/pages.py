@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 
 from greenline.database.sqlite.determinism import Clock, Moment
-from greenline.database.sqlite.wal import Wal
+from greenline.database.sqlite.wal import Extent, Wal
 
 _VERSIONS = slice(18, 20)
 """Where the header says how it is written and read: 2 is with a log, 1 without."""
@@ -26,13 +26,17 @@ _WITHOUT_LOG = b"\x01\x01"
 class View:
     """A committed state, as long as the transaction that pins it is open."""
 
-    def __init__(self, wal: Wal, newest: Mapping[int, int], count: int, page_size: int) -> None:
+    def __init__(self, wal: Wal, extent: Extent, count: int) -> None:
         self._wal = wal
-        self._newest = newest
+        self._extent = extent
+        self._newest: Mapping[int, int] | None = None
+        """Found out when it is needed: in the thread that reads, not in the one that pins."""
         self.count = count
-        self.page_size = page_size
+        self.page_size = extent.page_size
 
     def read(self, page: int) -> bytes:
+        if self._newest is None:
+            self._newest = self._wal.newest(self._extent)
         at = self._newest.get(page)
         if at is not None:
             return os.pread(self._wal.log, self.page_size, at)
@@ -48,7 +52,7 @@ class Pages:
     def __init__(self, view: View, directory: Path) -> None:
         self._view = view
         self._size = view.page_size
-        self._private = tempfile.TemporaryFile(dir=directory, prefix="overlay-", buffering=0)
+        self._private = tempfile.TemporaryFile(dir=directory, prefix="overlay-", buffering=0)  # noqa: SIM115 - see close
         self._written: set[int] = set()
         self._bytes = view.count * view.page_size
 
@@ -67,7 +71,8 @@ class Pages:
         return data if amount == self._size else data[begin : begin + amount]
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        assert offset % self._size == 0 and len(data) == self._size, "SQLite writes whole pages"
+        assert offset % self._size == 0, "SQLite writes pages at their places"
+        assert len(data) == self._size, "SQLite writes whole pages"
         os.pwrite(self._private.fileno(), data, offset)
         self._written.add(offset // self._size + 1)
         self._bytes = max(self._bytes, offset + self._size)
@@ -107,7 +112,7 @@ class Pages:
     def xCheckReservedLock(self) -> bool:  # noqa: N802
         return False
 
-    def xFileControl(self, op: int, ptr: int) -> bool:  # noqa: N802
+    def xFileControl(self, _: int, __: int) -> bool:  # noqa: N802
         return False
 
     def xSectorSize(self) -> int:  # noqa: N802

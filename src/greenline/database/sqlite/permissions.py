@@ -80,23 +80,25 @@ class Permissions:
         self.because = ""
 
     def __call__(
-        self, operation: int, first: str | None, second: str | None, database: str | None, _: str | None
+        self, operation: int, first: str | None, second: str | None, database: str | None, within: str | None
     ) -> int:
         if not self._moment.is_foreign:
             return apsw.SQLITE_OK
-        because = self._refused(operation, (first or "").lower(), (second or "").lower(), database)
+        because = self._refused(operation, (first or "").lower(), (second or "").lower(), database, within)
         if because:
             self.because = because
             return apsw.SQLITE_DENY
         return apsw.SQLITE_OK
 
-    def _refused(self, operation: int, first: str, second: str, database: str | None) -> str:
+    def _refused(self, operation: int, first: str, second: str, database: str | None, within: str | None) -> str:
         if operation in _READS:
             return ""
         if operation == apsw.SQLITE_FUNCTION:
             return f"{second}() shows where it runs" if second in _FUNCTIONS else ""
         if operation == apsw.SQLITE_PRAGMA:
-            return _refused_pragma(first, second, self._role)
+            return _refused_pragma(first, second, self._role, is_direct=within is None)
+        if self._role is Role.READER and operation in _WRITES:
+            return ""  # a virtual table prepares what it may need; a client's own is refused by its form
         if self._role is Role.READER:
             return "a query changes nothing; send it as an action"
         if operation in _WRITES:
@@ -109,8 +111,8 @@ class Permissions:
         return _BECAUSE.get(operation, _TEMPORARY)
 
 
-def _refused_pragma(name: str, value: str, role: Role) -> str:
-    if name in _PRAGMAS or name == OF_FTS5:
+def _refused_pragma(name: str, value: str, role: Role, *, is_direct: bool) -> str:
+    if (name in _PRAGMAS and (name != "page_size" or not value)) or (name == OF_FTS5 and is_direct):
         return ""
     if name in _SETTINGS:
         return "a query changes nothing; send it as an action" if value and role is Role.READER else ""

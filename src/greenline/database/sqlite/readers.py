@@ -118,7 +118,7 @@ class _Reader:
         while (waiting := self._queue.get()) is not None and not self.is_closed:
             try:
                 self._answer(*waiting)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is no outcome
                 self._on_break(f"a query cannot be answered: {type(error).__name__}: {error}")
                 return
 

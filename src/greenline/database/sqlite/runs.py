@@ -13,71 +13,73 @@ from itertools import groupby
 import apsw
 
 from greenline.database.sqlite.connection import OURS
-from greenline.database.sqlite.failures import OF_PARAMETERS, failure_of
+from greenline.database.sqlite.failures import OF_PARAMETERS, Fails, failure_of
 from greenline.database.sqlite.schema import LAST_ROWID
-from greenline.database.sqlite.statements import Executor, Vanished
-from greenline.kernel.actions import Action
+from greenline.database.sqlite.sessions import Known
+from greenline.database.sqlite.statements import LAST_ROWID_TAKEN, Executor, Vanished
+from greenline.kernel.actions import Action, Outcome, Verdict
 from greenline.kernel.statements import Parameters, Result, Work, encode
 
 MOST = 128
 """In one savepoint: so many are done twice if one fails."""
 
-Task = tuple[int, Action, Work]
-"""Its place in the bundle; what is asked."""
-Came = tuple[int, int]
-"""Changes, and the last rowid."""
+Task = tuple[str, int, Action, Work, Known]
+"""The text, the place in the bundle, what is asked, in which session."""
 
 
-def may_run(executor: Executor, action: Action, work: Work) -> bool:
-    if len(work.statements) != 1 or action.reads:
-        return False
-    (statement,) = work.statements
-    if statement.expected or type(statement.parameters) is dict:
-        return False
-    form = executor.forms.get(statement.sql)
+def is_known_to_run(executor: Executor, sql: str) -> bool:
+    """May this text be executed together with others, as the schema is now?"""
+    form = executor.forms.get(sql)
     return form is not None and form.may_run and executor.schema.is_plain
 
 
-def run(executor: Executor, tasks: list[Task]) -> list[bytes] | None:
-    """The results of each, encoded; or None, and nothing is done."""
-    connection, moment = executor.connection, executor.moment
-    came: list[Came] = []
+def run(executor: Executor, tasks: list[Task], position: int) -> list[Outcome] | None:
+    """What each comes to; or None, and nothing is done."""
+    connection = executor.connection
+    outcomes: list[Outcome] = []
     connection.execute("SAVEPOINT run", prepare_flags=OURS)
     executor.is_over = False
+    is_done = False
     try:
         for sql, group in groupby(tasks, _sql):
-            _execute(executor, sql, group, came)
+            _execute(executor, sql, _parameters(executor, group, position, outcomes))
+        is_done = not executor.schema.holds_last_rowid()
+    except Fails:
+        pass
     except (apsw.Error, *OF_PARAMETERS) as error:
-        if connection.in_transaction:
-            failure_of(error, connection, moment, 0)  # raises what is no outcome
-            came.clear()
-        else:
-            failure = None if executor.is_over else failure_of(error, connection, moment, 0)
-            raise Vanished(failure, tasks[len(came)][0]) from None
-    if not came or executor.schema.holds_last_rowid() or any(last == LAST_ROWID for _, last in came):
+        _check(executor, error, tasks[len(outcomes)][1])
+    if not is_done:
         connection.execute("ROLLBACK TO run", prepare_flags=OURS)
-        connection.execute("RELEASE run", prepare_flags=OURS)
-        return None
     connection.execute("RELEASE run", prepare_flags=OURS)
-    return [_encoded(*each) for each in came]
+    return outcomes if is_done else None
+
+
+def _check(executor: Executor, error: Exception, sub: int) -> None:
+    """It is an outcome, of this action, and can be undone; or it is raised."""
+    failure = None if executor.is_over else failure_of(error, executor.connection, executor.moment, 0)
+    if not executor.connection.in_transaction:
+        raise Vanished(failure, sub)
 
 
 def _sql(task: Task) -> str:
-    return task[2].statements[0].sql
+    return task[0]
 
 
-def _execute(executor: Executor, sql: str, tasks: Iterator[Task], came: list[Came]) -> None:
+def _execute(executor: Executor, sql: str, parameters: Iterator[Parameters]) -> None:
     executor.moment.is_foreign = True
     try:
-        executor.connection.executemany(sql, _parameters(executor, tasks, came))
+        executor.connection.executemany(sql, parameters)
     finally:
         executor.moment.is_foreign = False
 
 
-def _parameters(executor: Executor, tasks: Iterator[Task], came: list[Came]) -> Iterator[Parameters]:
+def _parameters(
+    executor: Executor, tasks: Iterator[Task], position: int, outcomes: list[Outcome]
+) -> Iterator[Parameters]:
     connection, moment = executor.connection, executor.moment
     set_last, last, changes = connection.set_last_insert_rowid, connection.last_insert_rowid, connection.changes
-    for _, action, work in tasks:
+    done, head, tail = Verdict.DONE, _HEAD, _TAIL
+    for _, sub, action, work, _ in tasks:
         moment.now = work.now
         moment.seed = work.seed
         moment.session = action.session
@@ -85,14 +87,14 @@ def _parameters(executor: Executor, tasks: Iterator[Task], came: list[Came]) -> 
         moment.calls = moment.steps = 0
         set_last(0)
         yield work.statements[0].parameters
-        came.append((changes(), last()))
-
-
-def _encoded(changes: int, last_id: int) -> bytes:
-    """As `encode((Result(changes, last_id),))` has it."""
-    return _HEAD + encode(changes) + encode(last_id) + _TAIL
+        last_id = last()
+        if last_id == LAST_ROWID:
+            raise Fails(LAST_ROWID_TAKEN)
+        # As `encode((Result(changes(), last_id),))` has it, and much faster.
+        value = head + encode(changes()) + encode(last_id) + tail
+        outcomes.append(Outcome(done, value, position, sub))
 
 
 _WHOLE = encode((Result(),))
 _HEAD, _TAIL = _WHOLE[:3], _WHOLE[5:]
-assert _encoded(300, 70_000) == encode((Result(300, 70_000),)), "results are encoded in another way"
+assert _HEAD + encode(300) + encode(70_000) + _TAIL == encode((Result(300, 70_000),)), "results are encoded otherwise"

@@ -39,11 +39,12 @@ class Known:
 
     def release(self, received: int) -> None:
         """The client has the outcomes up to this number."""
-        for number in range(self.received + 1, min(received, self.last) + 1):
-            released = self.kept.pop(number, None)
-            if released is not None:
-                self.kept_bytes -= len(released.value)
-            self.received = number
+        kept, number = self.kept, self.received
+        while number < received and number < self.last:
+            number += 1
+            if number in kept:
+                self.kept_bytes -= len(kept.pop(number).value)
+        self.received = number
 
     def keep(self, number: int, outcome: Outcome, most: int) -> None:
         if number <= self.received:

@@ -11,19 +11,18 @@ takes the place of another. What is in which file:
 | `snapshots/staged/`  | chunks of another's, by their digests; they survive a crash                     |
 | `basis-<digest>`     | what came with the snapshot that we were restored from                          |
 
-The basis is not in the database itself: there it would take pages, at this replica only. The database names
-its digest, so the two change together. At any moment of a restore a crash leaves the old state or the new one, whole.
+At any moment of a restore a crash leaves the old state or the new one, whole: the new file is forced before it takes
+the place of the old one, and a log that belongs to the old one is gone before that.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
+from typing import Protocol
 
-from greenline.database.sqlite import assembling, images
+from greenline.database.sqlite import assembling, basis, content, images
 from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.images import Image
 from greenline.database.sqlite.readers import Done
@@ -31,19 +30,36 @@ from greenline.database.sqlite.staging import Staging, force
 from greenline.database.sqlite.writer import Writer
 from greenline.kernel.actions import digest_of
 from greenline.kernel.codec import Garbled
-from greenline.kernel.database import Answer, Chunk, Compare, Lacks, Refused, Restore, SnapshotBegin, SnapshotChunk
-from greenline.kernel.database import SnapshotEnd, SnapshotHeld, Stage, Staged
+from greenline.kernel.database import (
+    Answer,
+    Chunk,
+    Compare,
+    Digest,
+    DigestOf,
+    Lacks,
+    Refused,
+    Restore,
+    SnapshotBegin,
+    SnapshotChunk,
+    SnapshotEnd,
+    SnapshotHeld,
+    Stage,
+    Staged,
+)
 
-Request = SnapshotBegin | SnapshotChunk | SnapshotEnd | Compare | Stage | Restore
-Job = Callable[[], None]
+
+class Others(Protocol):
+    """All others who have the file open."""
+
+    def stop(self) -> None: ...
+
+    def let_go(self) -> None:
+        """The writer has closed it, too."""
+
+    def go_on(self) -> None: ...
 
 
-class Others:
-    """All others who have the file open: they let go of it while it is replaced."""
-
-    def __init__(self, stop: Job, go_on: Job) -> None:
-        self.stop = stop
-        self.go_on = go_on
+Request = SnapshotBegin | SnapshotChunk | SnapshotEnd | Compare | Stage | Restore | DigestOf
 
 
 class Snapshots:
@@ -77,7 +93,7 @@ class Snapshots:
             request, done = waiting
             try:
                 self._do(request, done)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the state is not what was asked for
                 self._writer.on_break(f"{type(request).__name__} failed: {type(error).__name__}: {error}")
                 return
 
@@ -96,6 +112,15 @@ class Snapshots:
                 done(Staged(self._staging.stage(data)))
             case Restore():
                 self._restore(request, done)
+            case DigestOf():
+                done(self._digest())
+
+    def _digest(self) -> Answer:
+        connection = unhooked(self._path)
+        try:
+            return Digest(*content.digest(connection))
+        finally:
+            connection.close()
 
     # Ours, for others.
 
@@ -126,20 +151,20 @@ class Snapshots:
 
     def _restore(self, request: Restore, done: Done) -> None:
         whole = self._directory / "next"
-        basis = digest_of(request.basis)
         try:
             assembling.assemble(request.digests, self._reader(), whole)
-            assembling.checked(whole, request.position, basis)
+            assembling.checked(whole, request.position, digest_of(request.basis))
         except (assembling.Lacking, Garbled) as error:
             whole.unlink(missing_ok=True)
             done(Refused(str(error)))
             return
         force(whole)
-        self._write_basis(basis, request.basis)
+        named = basis.write(self._path.parent, request.basis)
         self._others.stop()
         self._swap(whole)
         self._others.go_on()
-        self._forget(basis)
+        self._forget()
+        basis.remove_others(self._path.parent, named)
         self._writer.put(lambda: done(self._writer.opened()))
 
     def _reader(self) -> assembling.Read:
@@ -154,17 +179,12 @@ class Snapshots:
 
         return read
 
-    def _write_basis(self, digest: bytes, basis: bytes) -> None:
-        path = _basis_path(self._path.parent, digest)
-        path.write_bytes(basis)
-        force(path)
-        force(self._path.parent)
-
     def _swap(self, whole: Path) -> None:
         """In the writer's thread, while nobody has the file open; returns when the writer has opened the new one."""
         is_done = Event()
 
         def swap() -> None:
+            self._others.let_go()
             _leave_no_log(self._path)
             force(self._path.parent)
             whole.replace(self._path)
@@ -175,27 +195,13 @@ class Snapshots:
             if self._writer.broken is not None:
                 raise OSError(f"the file could not be replaced: {self._writer.broken.reason}")
 
-    def _forget(self, basis: bytes) -> None:
+    def _forget(self) -> None:
         """What was staged or held belonged to the state before."""
         self._let_go()
         if self._own is not None:
             self._own.remove()
             self._own = None
         self._staging.clear()
-        for path in self._path.parent.glob("basis-*"):
-            if path.name != _basis_path(self._path.parent, basis).name:
-                path.unlink()
-
-
-def basis_of(directory: Path, digest: bytes) -> bytes:
-    """What came with the snapshot that the database says that it was restored from."""
-    if digest == images.NO_BASIS:
-        return b""
-    return _basis_path(directory, digest).read_bytes()
-
-
-def _basis_path(directory: Path, digest: bytes) -> Path:
-    return directory / f"basis-{digest.hex()}"
 
 
 def _leave_no_log(path: Path) -> None:
@@ -203,7 +209,7 @@ def _leave_no_log(path: Path) -> None:
     log = Path(f"{path}-wal")
     if log.exists():
         unhooked(path).close()
-    if log.exists() and os.path.getsize(log):
+    if log.exists() and log.stat().st_size:
         raise OSError(f"{log} is still in use: close whatever else has the database open")
     log.unlink(missing_ok=True)
     Path(f"{path}-shm").unlink(missing_ok=True)

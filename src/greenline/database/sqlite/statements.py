@@ -70,7 +70,7 @@ class Executor:
         came = self._attempt(work, is_alone)
         if not isinstance(came, tuple):
             connection.execute("ROLLBACK TO action", prepare_flags=OURS)
-            self.schema.has_changed()
+            self._tell_schema(work)
         connection.execute("RELEASE action", prepare_flags=OURS)
         return came
 
@@ -90,6 +90,12 @@ class Executor:
         if isinstance(came, tuple):
             return came[-1] if came else Result()
         return came
+
+    def _tell_schema(self, work: Work) -> None:
+        """What was undone may have been a change of it."""
+        forms = [self.forms.get(statement.sql) for statement in work.statements]
+        if any(form is None or not (form.changes_rows or form.is_readonly) for form in forms):
+            self.schema.has_changed()
 
     def begin(self, work: Work | Question, session: str, number: int) -> None:
         self.moment.begin(work.now, work.seed, session, number, self.connection.total_changes())

@@ -21,7 +21,8 @@ text does not get ours, which was not asked whether it may."""
 SCHEMA = f"""
 CREATE TABLE greenline_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 INSERT INTO greenline_meta VALUES
-    ('format', {FORMAT}), ('position', 0), ('outcomes', zeroblob({DIGEST_BYTES})), ('horizon', 0), ('basis', x'');
+    ('format', {FORMAT}), ('position', 0), ('outcomes', zeroblob({DIGEST_BYTES})), ('horizon', 0),
+    ('basis', zeroblob({DIGEST_BYTES}));
 CREATE TABLE greenline_sessions (
     name TEXT PRIMARY KEY, last INTEGER NOT NULL, received INTEGER NOT NULL, used INTEGER NOT NULL,
     outcomes BLOB NOT NULL

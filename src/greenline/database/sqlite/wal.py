@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 WAL_HEADER_BYTES = 32
 FRAME_HEADER_BYTES = 24
-_INDEX = struct.Struct("=12xBBHII8x8s")
-"""Of the index's header: is it valid, whose byte order have the checksums, page size, frames, pages, salts."""
+_INDEX = struct.Struct("=12xB3xI12x8s")
+"""Of the index's header: is it valid, how many frames count, salts."""
+_PAGE_SIZE = struct.Struct(">16xH")
+"""Of the main file's header."""
 _BACKFILLED_AT = 96
 _PAGE = struct.Struct(">I4x8s")
 """Of a frame's header: page, salts."""
@@ -51,6 +53,8 @@ class Wal:
         self.main = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
         self._index = os.open(f"{path}-shm", os.O_RDONLY | os.O_CLOEXEC)
+        (size,) = _PAGE_SIZE.unpack(os.pread(self.main, _PAGE_SIZE.size, 0))
+        self._page_size = 65536 if size == 1 else size
         self._salts = b""
         self._known = 0
         """Frames that were looked at since the log began with these salts."""
@@ -62,10 +66,10 @@ class Wal:
 
     def extent(self) -> Extent:
         """As of now: exact only while nobody writes."""
-        is_valid, _, size, frames, _, salts = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
+        is_valid, frames, salts = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
         (backfilled,) = struct.unpack("=I", os.pread(self._index, 4, _BACKFILLED_AT))
         assert is_valid, "the log's index is read before any connection has read it"
-        return Extent(frames, backfilled, salts, 65536 if size == 1 else size)
+        return Extent(frames, backfilled, salts, self._page_size)
 
     def newest(self, extent: Extent) -> Mapping[int, int]:
         """Where in the log the newest version of each page begins that is not to be read from the main file.

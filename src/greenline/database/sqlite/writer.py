@@ -20,7 +20,7 @@ from threading import Thread
 import apsw
 
 from greenline.database.procedures import Lacking
-from greenline.database.sqlite import opening
+from greenline.database.sqlite import basis, opening
 from greenline.database.sqlite.broken import Broken
 from greenline.database.sqlite.bundles import BEGIN, Bundles
 from greenline.database.sqlite.connection import OURS
@@ -191,10 +191,17 @@ class Writer:
         then()
         self._go_on()
 
+    @property
+    def due(self) -> int:
+        """In the thread: the position once all that waits to be applied is."""
+        return self.position + len(self._held)
+
     def opened(self) -> Opened:
         """In the thread: where it stands."""
         said = stands(self._connection)
-        return Opened(self.position, self._bundles.outcomes, self.durable, said.basis)
+        return Opened(
+            self.position, self._bundles.outcomes, self.durable, basis.read(self._path.parent, said.basis)
+        )
 
     @property
     def bundles(self) -> Bundles:
