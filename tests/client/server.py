@@ -150,6 +150,7 @@ class Server:
         self.ending_before: int | None = None
         self.writes = 0
         """So many were asked."""
+        self.queries = 0
         self.changes = 0
         """Likewise, of the cluster."""
         self._reds: list[Callable[[], None]] = []
@@ -215,6 +216,7 @@ class Server:
 
     def ask(self, request: bytes | OutcomeOf, reads: Reads, after: int, is_patient: bool, told: Listener) -> int:
         ticket = self._ticket()
+        self.queries += 1
 
         def answer() -> None:
             position = self.cluster.position

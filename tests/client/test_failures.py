@@ -297,7 +297,7 @@ def test_a_query_that_was_not_answered_is_asked_again_elsewhere() -> None:
             here, there = (p, q) if db.address == cables[0].address else (q, p)
             here.is_mute = True
             asked = asyncio.create_task(db.query("SELECT 1"))
-            await asyncio.sleep(0.01)
+            await until(lambda: here.queries == 1)
             for cable in cables:
                 cable.cut()
             rows = await asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from greenline.kernel.statements import Failure
+from greenline.kernel.statements import Failure, Statement
 from tests.sql.comparison import (
     Script,
     Step,
@@ -17,7 +17,7 @@ from tests.sql.comparison import (
     with_queries,
 )
 from tests.sql.differs import ENDS_THE_TRANSACTION, ON_PURPOSE, SETTING, statements
-from tests.sql.plain import Plain, Said
+from tests.sql.plain import Plain
 from tests.sql.replica import through_a_replica
 from tests.sql.scripts import OTHER, SEED, actions, script
 
@@ -74,9 +74,9 @@ def test_every_text_that_differs_is_something_that_sqlite_does() -> None:
     for _, example in EXAMPLES:
         plain = Plain()
         plain.run(statements(*SETTING))
-        said: Said = plain.run(statements(example))
+        said = plain.run(statements(example))
         assert not isinstance(said, Failure) or "no such" in said.message or "cannot" in said.message, example
 
 
-def _together(*actions: tuple[object, ...]) -> Script:
-    return [Step(action, Then.BUNDLE if number % 3 == 2 else Then.GO_ON) for number, action in enumerate(actions)]  # type: ignore[arg-type]
+def _together(*actions: tuple[Statement, ...]) -> Script:
+    return [Step(action, Then.BUNDLE if number % 3 == 2 else Then.GO_ON) for number, action in enumerate(actions)]

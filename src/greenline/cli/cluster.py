@@ -70,12 +70,12 @@ def restart(name: Annotated[str, typer.Argument(help="Which node.")], place: Pla
 
 
 def known(place: Path) -> dict[ProcId, Address]:
-    """The admin ports of all members, as any file in the directory knows them."""
+    """The admin ports of all members, as the files in the directory know them."""
     path = place / FILE
-    if not path.exists():
-        path = next(iter(sorted(place.glob("*.toml"))), path)
+    paths = [path] if path.exists() else sorted(place.glob("*.toml")) or [path]
     try:
-        return load(path).admins
+        configs = [load(each) for each in paths]
+        return {name: address for config in configs for name, address in sorted(config.admins.items())}
     except BadConfig as mistake:
         raise Misuse(f"{mistake}; or ask a node with --at HOST:PORT") from None
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from greenline import __version__
-from greenline.cli import audit, bench, cluster, demo, init, members, node, rotate, simulate, sql, trace, up
+from greenline.cli import audit, backup, bench, cluster, demo, init, members, node, rotate, simulate, sql, trace, up
 from greenline.cli.say import Misuse, Status, aside, line
 from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
@@ -35,6 +35,8 @@ app.command("join", epilog=members.JOIN)(members.join)
 app.command("leave", epilog="Example: greenline leave s")(members.leave)
 app.command("remove", epilog="Example: greenline remove s --dead")(members.remove)
 app.command("user", epilog="Example: greenline user ann --role read")(members.user)
+app.command("backup", epilog="Example: greenline backup monday.db --dir greenline")(backup.backup)
+app.command("restore", epilog=backup.RESTORE)(backup.restore)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("token", epilog="Example: greenline token --dir greenline")(init.token)
 app.command("node", epilog=node.EXAMPLES)(node.node)

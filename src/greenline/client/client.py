@@ -137,9 +137,7 @@ class Client:
         bodies = [work.body((work.statement(sql, parameters),), at) for sql, parameters in statements]
         if not bodies:
             return []
-        asked = self._ask(bodies, _level(level), tell_taken=False)
-        await self._until(asked, asked.until_green, timeout)
-        return written_by(asked)
+        return await self.outcomes(self._ask(bodies, _level(level), tell_taken=False), timeout=timeout)
 
     async def executemany(
         self, sql: str, rows: Iterable[Given], *, level: str = "local", timeout: float | None = None
@@ -155,14 +153,19 @@ class Client:
         Raises its error if it failed, and `OutcomeUnknown` if it is not decided, or nobody can tell.
         """
         if isinstance(of, Asked):
-            await self._until(of, of.until_green, timeout)
-            return _checked(written_by(of)[-1])
+            (written,) = await self.outcomes(of, timeout=timeout)
+            return _checked(written)
         asked = OutcomeOf(of.session, of.number)
         answer = await self._read(None, Reads.STRICT, 0, is_patient=True, timeout=timeout, outcome_of=asked)
         outcome = answer.outcome or Outcome(Verdict.UNKNOWN)
         if outcome.verdict not in DECIDED:
             raise OutcomeUnknown(f"{of} is {outcome.verdict}", of)
         return _checked(Written(of.session, of.number, answer.where, Level.LOCAL, outcome))
+
+    async def outcomes(self, of: Asked, *, timeout: float | None = None) -> list[Written]:
+        """The same for a batch."""
+        await self._until(of, of.until_green, timeout)
+        return written_by(of)
 
     async def write(
         self, body: bytes, *, level: str = "local", wait: str = "green", timeout: float | None = None
@@ -188,8 +191,11 @@ class Client:
 
     async def _until(self, asked: Asked, reached: Callable[[], Awaitable[None]], timeout: float | None) -> None:
         try:
-            async with asyncio.timeout(timeout):
+            if timeout is None:
                 await reached()
+            else:
+                async with asyncio.timeout(timeout):
+                    await reached()
         except TimeoutError:
             if self._link.writes.withdraw(asked):
                 raise TimedOut(f"it could not be sent within {timeout:g} s: nothing came of it") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ Given = Sequence[Any] | Mapping[str, Any]
 """Parameters as callers give them: for `?`, in order; or for `:name`, by name."""
 
 _PLAIN = frozenset({int, float, str, bytes, type(None)})
-_chance = random.SystemRandom().getrandbits
+_chance = random.Random(secrets.randbits(128)).getrandbits
 
 
 def statement(sql: str, parameters: Given = (), expected: bytes = b"") -> Statement:
@@ -23,12 +24,12 @@ def statement(sql: str, parameters: Given = (), expected: bytes = b"") -> Statem
 
 def plain(parameters: Given) -> Parameters:
     """What SQL knows; anything else would be something else when it is read again."""
+    if type(parameters) is tuple and _PLAIN.issuperset(map(type, parameters)):
+        return parameters
     if isinstance(parameters, Mapping):
         return {str(name): _plain_value(value) for name, value in parameters.items()}
     if isinstance(parameters, str | bytes):
         raise InterfaceError(f"parameters are several values: write ({parameters!r},)")
-    if _PLAIN.issuperset(map(type, parameters)):
-        return tuple(parameters)
     return tuple([_plain_value(value) for value in parameters])
 
 

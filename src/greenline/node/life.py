@@ -43,6 +43,8 @@ from greenline.replication.port import Where
 from greenline.ring.core import RingCore
 from greenline.ring.messages import AnyMessage, Ceiling, RegularToken
 
+DATABASE_DIRECTORY = "database"
+"""In the data directory."""
 FIRST_TRY_S = 1.0
 LONGEST_TRY_S = 60.0
 
@@ -117,7 +119,7 @@ class Life:
         engine = Engine(config.engine, self._acquaintance.uid)
         if self.desk is not None:
             layers.insert(0, Layer("engine", 2, engine, None, Record))
-            self._database = Sqlite(config.data / "database", base=self._files.name if config.is_local else "")
+            self._database = Sqlite(config.data / DATABASE_DIRECTORY, base=self._files.name if config.is_local else "")
             ports[DATABASE] = self._database.ask
         log = FaultyLog(config.data / "log", self._faults) if config.is_local else Log(config.data / "log")
         try:

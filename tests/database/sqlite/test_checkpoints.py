@@ -83,6 +83,19 @@ def test_the_log_does_not_begin_anew_under_a_query_and_does_so_after_it(tmp_path
         assert isinstance(answers.get(timeout=10), Rows), "it was answered before"
 
 
+def test_a_log_that_had_to_be_long_is_short_again_afterwards(tmp_path: Path) -> None:
+    limits = Limits(wal_bytes=100_000, wal_restart_bytes=400_000, query_seconds=0.5)
+    with Replica(tmp_path, limits) as replica:
+        replica.execute("CREATE TABLE notes (n)")
+        answers: SimpleQueue[object] = SimpleQueue()
+        replica.database.ask(Query(question(f"SELECT count(*) FROM notes, ({ENDLESS})")), answers.put)
+        while answers.empty() or replica.log_bytes < 2 * limits.wal_restart_bytes:
+            replica.execute("INSERT INTO notes VALUES (zeroblob(20000))")
+        assert write_until_the_log_begins_anew(replica)
+        replica.execute("INSERT INTO notes VALUES (1)")
+        assert replica.log_bytes <= limits.wal_restart_bytes
+
+
 def test_a_database_is_closed_while_the_log_is_long_and_a_transaction_open(tmp_path: Path) -> None:
     with Replica(tmp_path, Limits(wal_bytes=1, wal_restart_bytes=1)) as replica:
         replica.execute("CREATE TABLE notes (n)")

@@ -20,7 +20,6 @@ from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import digest_of
 from greenline.kernel.database import (
     Apply,
-    Compare,
     Open,
     Opened,
     Overlay,
@@ -35,6 +34,8 @@ from greenline.kernel.database import (
 from greenline.kernel.statements import Result, reply_of
 from tests.database.sqlite.replicas import Replica, action, bundle, question
 
+INSERT = "INSERT INTO notes VALUES (?, ?, ?)"
+
 
 def lived_in(directory: Path, limits: Limits = Limits(), rows: int = 400) -> Replica:  # noqa: B008
     """With some hundred pages, of rows that are equal wherever it is made."""
@@ -44,10 +45,8 @@ def lived_in(directory: Path, limits: Limits = Limits(), rows: int = 400) -> Rep
     rng = random.Random(5)
     for start in range(0, rows, 100):
         values = [(n, rng.randbytes(500), rng.random()) for n in range(start, min(start + 100, rows))]
-        replica.apply(
-            *(action(f"s{n % 20}", n // 20 + 1, "INSERT INTO notes VALUES (?, ?, ?)", *row) for n, *row in
-              ((row[0], *row) for row in values))
-        )  # fmt: skip
+        inserts = [action(f"s{n % 20}", n // 20 + 1, INSERT, n, text, key) for n, text, key in values]
+        replica.apply(*inserts)
         replica.commit()
     return replica
 
@@ -113,7 +112,9 @@ def test_replicas_that_applied_the_same_have_the_same_chunks_however_they_commit
     with lived_in(tmp_path / "one") as one, Replica(tmp_path / "other", Limits(transaction_seconds=60)) as other:
         copied(one, other)
         for n in range(60):
-            each = bundle(action(f"t{n % 7}", n // 7 + 1, "INSERT INTO notes (text, key) VALUES (zeroblob(300), random())"))
+            each = bundle(
+                action(f"t{n % 7}", n // 7 + 1, "INSERT INTO notes (text, key) VALUES (zeroblob(300), random())")
+            )
             for replica in (one, other):
                 replica.database.answer(Apply(replica.database.position + 1, each))
             one.commit()
@@ -207,7 +208,8 @@ def test_a_restored_database_is_sound_and_uses_its_free_pages_again(tmp_path: Pa
 
 
 def test_queries_that_run_or_wait_during_a_restore_are_answered_after_it(tmp_path: Path) -> None:
-    slow = "WITH n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE NOT EXISTS (SELECT 1 FROM notes)) SELECT min(i) FROM n"
+    more = "SELECT i + 1 FROM n WHERE NOT EXISTS (SELECT 1 FROM notes)"
+    slow = f"WITH n (i) AS (VALUES (1) UNION ALL {more}) SELECT min(i) FROM n"
     with lived_in(tmp_path / "one") as one, Replica(tmp_path / "other", Limits(query_seconds=60)) as other:
         other.execute("CREATE TABLE notes (a)")
         answers: SimpleQueue[object] = SimpleQueue()
@@ -320,7 +322,7 @@ def test_a_kill_at_any_step_of_a_restore_leaves_the_old_state_or_the_new_one(tmp
     for step in count(1):
         directory = tmp_path / str(step)
         shutil.copytree(tmp_path / "template", directory)
-        was_killed = _killed_at(step, lambda directory=directory: _restore(directory, held))
+        was_killed = _is_killed_in_a_restore(directory, held, step)
         with Replica(directory) as replica:
             opened, state = replica.ask(Opened, Open()), replica.digest()
             assert (state, opened.basis) in ((old, b""), (new, b"basis"))
@@ -337,45 +339,37 @@ def test_a_kill_at_any_step_of_a_restore_leaves_the_old_state_or_the_new_one(tmp
     assert seen.count(True) > 3
 
 
-def _restore(directory: Path, held: SnapshotHeld) -> None:
-    with Replica(directory) as replica:
-        replica.ask(type(replica.database.answer(Compare(()))), Compare(held.digests))
-        _arm()
-        replica.restore(held, b"basis")
-
-
-_steps_left = 0
-_is_armed = False
-
-
-def _arm() -> None:
-    global _is_armed  # noqa: PLW0603
-    _is_armed = True
-
-
-def _killed_at(step: int, run: Callable[[], None]) -> bool:
-    """Run it in another process, which is killed at the n-th step after it is armed. False: it came to its end."""
+def _is_killed_in_a_restore(directory: Path, held: SnapshotHeld, step: int) -> bool:
+    """It runs in another process, as hooks are for life. False: it came to its end."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "it failed by itself"
         return os.WIFSIGNALED(status)
     try:
-        global _steps_left  # noqa: PLW0603
-        _steps_left = step
-        sys.addaudithook(_count_steps)
-        run()
+        killer = Killer(step)
+        with Replica(directory) as replica:
+            replica.lacks(held)
+            killer.is_armed = True
+            replica.restore(held, b"basis")
         os._exit(0)
     finally:
         os._exit(1)
 
 
-def _count_steps(event: str, _: tuple[object, ...]) -> None:
-    global _steps_left  # noqa: PLW0603
-    if _is_armed and event in {"open", "os.rename", "os.remove"}:
-        _steps_left -= 1
-        if _steps_left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+class Killer:
+    """Of its own process, at the n-th step after it is armed."""
+
+    def __init__(self, step: int) -> None:
+        self._left = step
+        self.is_armed = False
+        sys.addaudithook(self._on_event)
+
+    def _on_event(self, event: str, _: tuple[object, ...]) -> None:
+        if self.is_armed and event in {"open", "os.rename", "os.remove"}:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_the_writer_goes_on_while_a_snapshot_is_taken(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from greenline.database.sqlite.images import Header, from_bytes, passing
-from greenline.database.sqlite.tables import Stands, stands, write_meta
+from greenline.database.sqlite.tables import FORMAT, Stands, stands, write_meta
 from greenline.kernel.codec import Garbled
 
 Read = Callable[[bytes], bytes | None]
@@ -101,6 +101,9 @@ def checked(path: Path, position: int, basis: bytes) -> Stands:
             found = stands(connection)
             if found.position != position:
                 raise Garbled(f"these chunks are of position {found.position}, not of {position}")
+            ((form,),) = connection.execute("SELECT value FROM greenline_meta WHERE key = 'format'").fetchall()
+            if form != FORMAT:
+                raise Garbled(f"these chunks have the format {form}, and we know {FORMAT}")
             ((said,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
             if said != "ok":
                 raise Garbled(f"these chunks are a damaged database: {said}")

@@ -12,7 +12,7 @@ import apsw
 
 from greenline.database.sqlite.determinism import Clock, Moment, take_over_functions
 from greenline.database.sqlite.permissions import MODULES, Permissions, Role
-from greenline.database.sqlite.tables import OURS
+from greenline.database.sqlite.tables import FOREIGN, OURS
 
 STATEMENTS = 500
 """Prepared ones that are kept."""
@@ -24,7 +24,7 @@ LENGTHS = {
 }
 """Of a value, of a statement."""
 
-__all__ = ["OURS", "Role", "because", "opened", "unhooked"]
+__all__ = ["FOREIGN", "OURS", "Role", "because", "opened", "unhooked"]
 
 
 def opened(

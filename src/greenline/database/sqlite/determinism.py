@@ -103,7 +103,9 @@ def take_over_functions(connection: apsw.Connection, moment: Moment) -> None:
 
     def randomblob(size: int | float | str | bytes | None) -> bytes:
         if (wanted := max(1, _as_integer(size))) > connection.limit(apsw.SQLITE_LIMIT_LENGTH):
-            raise apsw.exception_for(apsw.SQLITE_TOOBIG)
+            too_big = apsw.exception_for(apsw.SQLITE_TOOBIG)
+            too_big.args = ("string or blob too big",)
+            raise too_big
         return chance(moment, wanted)
 
     def changes() -> int:

@@ -35,8 +35,8 @@ def failure_of(error: Exception, connection: apsw.Connection, moment: Moment, st
     if is_breaking(error) or (isinstance(error, apsw.FullError) and moment.has_write_failed):
         raise error
     code = int(getattr(error, "extendedresult", apsw.SQLITE_ERROR))
-    message = str(error) or str(apsw.exception_for(code))
-    if isinstance(error, apsw.AuthError):
+    message = str(error)
+    if message.startswith("not authorized"):
         message = f"{message}: {because(connection)}"
     return Failure(code, _kind(code), message, statement)
 

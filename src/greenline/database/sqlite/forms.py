@@ -13,7 +13,7 @@ import msgspec
 
 from greenline.database.sqlite.failures import Fails, misuse
 from greenline.database.sqlite.permissions import OF_FTS5
-from greenline.database.sqlite.tables import PREFIX
+from greenline.database.sqlite.tables import FOREIGN, PREFIX
 from greenline.kernel.statements import Parameters
 
 MOST = 2_000
@@ -101,7 +101,7 @@ class Forms:
         cursor = self._connection.cursor()
         cursor.exec_trace = look
         try:
-            cursor.execute(sql, parameters, can_cache=can_cache)
+            cursor.execute(sql, parameters, can_cache=can_cache, prepare_flags=FOREIGN)
         except apsw.ExecTraceAbort:
             return
         finally:

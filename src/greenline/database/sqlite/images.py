@@ -74,7 +74,7 @@ class Image:
 def take(source: Path, target: Path) -> Image:
     """Of the state that is committed now. What stood there before is gone."""
     target.unlink(missing_ok=True)
-    position, page_size, count, order = _copied(source, target)
+    position, page_size, count, order = _measured(source, target)
     listing = in_bytes(order)
     listings = [listing[n : n + LISTING_BYTES] for n in range(0, len(listing), LISTING_BYTES)]
     header = _encode(Header(position, page_size, count, len(listings)))
@@ -86,11 +86,11 @@ def take(source: Path, target: Path) -> Image:
     return Image(target, position, page_size, (header, *listings), order, tuple(ends[1:]), tuple(digests))
 
 
-def _copied(source: Path, target: Path) -> tuple[int, int, int, array[int]]:
+def _measured(source: Path, target: Path) -> tuple[int, int, int, array[int]]:
     """Position, page size, pages, and the order to send them in. Of the copy, so that the log is pinned for less."""
     copy = passing(target)
     try:
-        _copy(source, copy)
+        copy_into(source, copy)
         write_meta(copy, key="basis", value=basis.NONE)
         count = int(copy.pragma("page_count"))
         return stands(copy).position, int(copy.pragma("page_size")), count, _order(copy)
@@ -98,7 +98,8 @@ def _copied(source: Path, target: Path) -> tuple[int, int, int, array[int]]:
         copy.close()
 
 
-def _copy(source: Path, copy: apsw.Connection) -> None:
+def copy_into(source: Path, copy: apsw.Connection) -> None:
+    """What is committed now, in slices; others go on meanwhile."""
     reading = unhooked(source)
     try:
         reading.execute("BEGIN")

@@ -37,6 +37,9 @@ def writer(path: Path, moment: Moment, limits: Limits, base: str) -> apsw.Connec
     try:
         opened = connection.opened(path, connection.Role.WRITER, moment, base=base, cache_bytes=limits.cache_bytes)
         _prepare(opened, path)
+        # A log that was long is short again; what is deleted leaves nothing, so that equal pages are equal bytes.
+        opened.execute(f"PRAGMA journal_size_limit = {limits.wal_restart_bytes}").fetchall()
+        opened.execute("PRAGMA secure_delete = FAST").fetchall()
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise Unusable(f"{path} is damaged ({error}); {ANEW}") from None
     except (apsw.BusyError, apsw.LockedError):

@@ -45,7 +45,7 @@ _SCHEMA = {
 _PRAGMAS = frozenset(
     {
         "collation_list", "encoding", "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
-        "table_info", "table_list", "table_xinfo",
+        "page_size", "quick_check", "table_info", "table_list", "table_xinfo",
     }
 )  # fmt: skip
 OF_FTS5 = "data_version"

@@ -12,7 +12,7 @@ from itertools import groupby
 
 import apsw
 
-from greenline.database.sqlite.connection import OURS
+from greenline.database.sqlite.connection import FOREIGN, OURS
 from greenline.database.sqlite.failures import OF_PARAMETERS, Fails, failure_of
 from greenline.database.sqlite.schema import LAST_ROWID
 from greenline.database.sqlite.sessions import Known
@@ -68,7 +68,7 @@ def _sql(task: Task) -> str:
 def _execute(executor: Executor, sql: str, parameters: Iterator[Parameters]) -> None:
     executor.moment.is_foreign = True
     try:
-        executor.connection.executemany(sql, parameters)
+        executor.connection.executemany(sql, parameters, prepare_flags=FOREIGN)
     finally:
         executor.moment.is_foreign = False
 

@@ -7,6 +7,7 @@ takes the place of another. What is in which file:
 |----------------------|---------------------------------------------------------------------------------|
 | `snapshots/held`     | what is held for others to read                                                 |
 | `snapshots/own`      | our own state when another's was compared with it                               |
+| `snapshots/digest-*` | copies of our own state, to find out what it comes to                           |
 | `snapshots/next`     | another's, until it is whole and takes our place by being renamed               |
 | `snapshots/staged/`  | chunks of another's, by their digests; they survive a crash                     |
 | `basis-<digest>`     | what came with the snapshot that we were restored from                          |
@@ -17,13 +18,15 @@ the place of the old one, and a log that belongs to the old one is gone before t
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Protocol
 
-from greenline.database.sqlite import assembling, basis, content, images
+from greenline.database.sqlite import assembling, basis, images
 from greenline.database.sqlite.connection import unhooked
+from greenline.database.sqlite.digests import Digests
 from greenline.database.sqlite.images import Image
 from greenline.database.sqlite.readers import Done
 from greenline.database.sqlite.staging import Staging, force
@@ -34,7 +37,6 @@ from greenline.kernel.database import (
     Answer,
     Chunk,
     Compare,
-    Digest,
     DigestOf,
     Lacks,
     Refused,
@@ -69,11 +71,13 @@ class Snapshots:
         self._others = others
         self._directory = path.parent / "snapshots"
         self._directory.mkdir(exist_ok=True)
-        for name in ("held", "own", "next"):
-            (self._directory / name).unlink(missing_ok=True)
+        for left_over in self._directory.glob("[!s]*"):  # all but what is staged
+            left_over.unlink()
         self._staging = Staging(self._directory / "staged")
         self._held: Image | None = None
         self._own: Image | None = None
+        self._digests = Digests(writer.on_break)
+        self._copies = count(1)
         self._is_closed = False
         self._queue: SimpleQueue[tuple[Request, Done] | None] = SimpleQueue()
         self._thread = Thread(target=self._serve, name="snapshots", daemon=True)
@@ -87,6 +91,7 @@ class Snapshots:
         self._is_closed = True
         self._queue.put(None)
         self._thread.join()
+        self._digests.close()
 
     def _serve(self) -> None:
         while (waiting := self._queue.get()) is not None and not self._is_closed:
@@ -113,14 +118,16 @@ class Snapshots:
             case Restore():
                 self._restore(request, done)
             case DigestOf():
-                done(self._digest())
+                self._copy_for_digest(done)
 
-    def _digest(self) -> Answer:
-        connection = unhooked(self._path)
+    def _copy_for_digest(self, done: Done) -> None:
+        target = self._directory / f"digest-{next(self._copies)}"
+        copy = images.passing(target)
         try:
-            return Digest(*content.digest(connection))
+            images.copy_into(self._path, copy)
         finally:
-            connection.close()
+            copy.close()
+        self._digests.ask(target, done)
 
     # Ours, for others.
 

@@ -14,7 +14,7 @@ import time
 
 import apsw
 
-from greenline.database.sqlite.connection import OURS
+from greenline.database.sqlite.connection import FOREIGN, OURS
 from greenline.database.sqlite.determinism import Moment
 from greenline.database.sqlite.failures import OF_PARAMETERS, Fails, failure_of, misuse, too_large, too_slow
 from greenline.database.sqlite.forms import Forms, names
@@ -64,10 +64,13 @@ class Executor:
 
     def run(self, work: Work, session: str = "", number: int = 0, *, is_alone: bool = False) -> Came:
         """In the open transaction; nothing of it is left if it fails. `is_alone`: with prepared statements of its own."""
-        self.begin(work, session, number)
         connection = self.connection
         connection.execute("SAVEPOINT action", prepare_flags=OURS)
-        came = self._attempt(work, is_alone)
+        came = self._attempt(work, session, number, is_alone)
+        if came is None:
+            connection.execute("ROLLBACK TO action", prepare_flags=OURS)
+            came = self._attempt(work, session, number, is_alone=True)
+            assert came is not None, "it is judged when it is alone"
         if not isinstance(came, tuple):
             connection.execute("ROLLBACK TO action", prepare_flags=OURS)
             self._tell_schema(work)
@@ -102,7 +105,9 @@ class Executor:
         self.connection.set_last_insert_rowid(0)
         self.is_over = False
 
-    def _attempt(self, work: Work, is_alone: bool) -> Came:
+    def _attempt(self, work: Work, session: str, number: int, is_alone: bool) -> Came | None:
+        """None: it came to the limit of steps, and is to be done alone."""
+        self.begin(work, session, number)
         results: list[Result] = []
         left = self._limits.value_bytes
         try:
@@ -119,13 +124,13 @@ class Executor:
             return self._failed(error, is_alone, len(results))
         return tuple(results)
 
-    def _failed(self, error: Exception, is_alone: bool, statement: int) -> Failure:
+    def _failed(self, error: Exception, is_alone: bool, statement: int) -> Failure | None:
         failure: Failure | None
         if self.is_over:
             failure = too_slow("it takes more steps than an action may", statement) if is_alone else None
         else:
             failure = failure_of(error, self.connection, self.moment, statement)
-        if failure is None or not self.connection.in_transaction:
+        if not self.connection.in_transaction:
             raise Vanished(failure)
         return failure
 
@@ -139,7 +144,7 @@ class Executor:
             form = self.forms.of(sql, parameters)
             if form.is_explain:
                 raise Fails(misuse("NotHere", "how a statement is carried out is for a query to ask"))
-            cursor = connection.execute(sql, parameters, can_cache=can_cache)
+            cursor = connection.execute(sql, parameters, can_cache=can_cache, prepare_flags=FOREIGN)
             columns, rows, size = self._fetched(cursor, statement, left) if form.has_rows else ((), (), 0)
         finally:
             self.moment.is_foreign = False
@@ -207,7 +212,7 @@ class Executor:
         form = self.forms.of(statement.sql, statement.parameters)
         if not form.is_readonly:
             raise Fails(misuse("ReadOnly", "a query changes nothing; send it as an action"))
-        cursor = self.connection.execute(statement.sql, statement.parameters)
+        cursor = self.connection.execute(statement.sql, statement.parameters, prepare_flags=FOREIGN)
         if not form.has_rows:
             return Result()
         columns, rows, _ = self._fetched(cursor, statement, self._limits.result_bytes)

@@ -15,8 +15,10 @@ FILE = "greenline.db"
 FORMAT = 1
 PREFIX = "greenline_"
 OURS = apsw.SQLITE_PREPARE_PERSISTENT
-"""`prepare_flags` of our own statements: prepared ones are kept by text and flags, so that a client who sends the same
-text does not get ours, which was not asked whether it may."""
+FOREIGN = apsw.SQLITE_PREPARE_NORMALIZE
+"""`prepare_flags` of our own statements and of clients'. SQLite does nothing about the second; but prepared statements
+are kept by text and flags, so that a client who sends the same text as we do does not get ours, which was never asked
+whether it may."""
 
 SCHEMA = f"""
 CREATE TABLE greenline_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

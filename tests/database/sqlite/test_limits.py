@@ -1,0 +1,85 @@
+"""What takes too much is refused, and what it had begun is undone: the same at every replica."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from greenline.database.sqlite.limits import Limits
+from greenline.kernel.statements import Failure, Statement
+from tests.database.sqlite.asking import Database
+
+ENDLESS = "WITH n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+FILLING = f"INSERT INTO t SELECT i FROM ({ENDLESS.replace('max(i)', 'i')})"
+SHORT = Limits(transaction_seconds=3600, steps=300_000, trial_steps=100_000, query_seconds=0.05, value_bytes=10_000)
+
+
+def test_an_endless_read_in_an_action_fails_and_costs_nothing_else(tmp_path: Path) -> None:
+    with Database(tmp_path, SHORT) as database:
+        database.done("CREATE TABLE t (a)")
+        came = database.decide(
+            database.next("INSERT INTO t VALUES (1)"), database.next(ENDLESS), database.next("INSERT INTO t VALUES (2)")
+        )
+
+        assert [getattr(each, "kind", "done") for each in came] == ["done", "TooSlow", "done"]
+        assert database.rows("SELECT a FROM t") == [(1,), (2,)]
+
+
+def test_an_endless_change_fails_and_what_was_open_with_it_is_done_again(tmp_path: Path) -> None:
+    """SQLite rolls back the whole transaction when it is stopped in the middle of a change."""
+    with Database(tmp_path, SHORT) as database:
+        database.done("CREATE TABLE t (a)")
+        database.apply(database.next("INSERT INTO t VALUES (1)"))
+
+        came = database.decide(
+            database.next("INSERT INTO t VALUES (2)"), database.next(FILLING), database.next("INSERT INTO t VALUES (3)")
+        )
+
+        assert [getattr(each, "kind", "done") for each in came] == ["done", "TooSlow", "done"]
+        assert database.rows("SELECT a FROM t") == [(1,), (2,), (3,)]
+
+
+def test_a_statement_that_was_used_often_is_not_judged_by_all_its_uses(tmp_path: Path) -> None:
+    """A prepared statement goes on counting from use to use, and only the one that is kept does so."""
+    some = "SELECT count(*) FROM (WITH n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i FROM n)"
+    limits = Limits(transaction_seconds=3600, steps=10_000)
+    with Database(tmp_path, limits) as database:
+        kinds = {getattr(database.run(some), "kind", "done") for _ in range(5)}
+
+    assert kinds == {"TooSlow"} or kinds == {"done"}
+
+
+def test_a_result_that_is_too_large_is_a_failure(tmp_path: Path) -> None:
+    with Database(tmp_path, SHORT) as database:
+        assert database.fails("SELECT hex(zeroblob(6000))").kind == "TooLarge"
+        assert database.fails("SELECT hex(zeroblob(3000))", "SELECT hex(zeroblob(3000))").kind == "TooLarge"
+        database.done("SELECT hex(zeroblob(3000))")
+
+
+def test_an_endless_query_and_an_endless_trial_are_stopped(tmp_path: Path) -> None:
+    with Database(tmp_path, SHORT) as database:
+        database.done("CREATE TABLE t (a)")
+        for reply in (database.ask(ENDLESS), database.try_out(ENDLESS), database.try_out(FILLING)):
+            assert isinstance(reply, Failure)
+            assert reply.kind == "TooSlow"
+
+        database.done("INSERT INTO t VALUES (1)")
+        assert database.rows("SELECT a FROM t") == [(1,)]
+
+
+def test_results_of_queries_are_limited(tmp_path: Path) -> None:
+    with Database(tmp_path, Limits(result_bytes=1_000)) as database:
+        reply = database.ask("SELECT hex(zeroblob(?))", 600)
+
+        assert isinstance(reply, Failure)
+        assert reply.kind == "TooLarge"
+
+
+def test_a_long_outcome_is_told_once_and_then_only_its_verdict(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        action = database.next(Statement("SELECT hex(zeroblob(3000))"))
+        (first,) = database.apply(action)
+        (again,) = database.apply(action)
+
+        assert len(first.value) > 6000
+        assert (again.value, again.is_again, again.is_whole, again.verdict) == (b"", True, False, first.verdict)
+        database.commit()
