@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
 	@touch $(READY)
 
-demo: setup        ## a simulated cluster through a partition and its healing, told as a story
+demo: setup        ## three replicas and a bank through a partition, its healing and a kill -9; then the proof
 	@$(BIN)/greenline demo
 
 # Cores and rules: they touch nothing outside their process, so two may run side by side. All others run alone.

@@ -18,8 +18,8 @@ from random import Random
 from typing import NamedTuple
 
 from benchmarks.figures import Figure
-from greenline.database.snapshots import Part, opened
 from greenline.database.memory import MemorySqlite
+from greenline.database.snapshots import Part, opened
 from greenline.kernel.actions import Action, Outcome, Verdict, pack
 from greenline.kernel.database import (
     Applied,

@@ -100,15 +100,6 @@ def test_a_wrong_run_or_output_is_one_clear_message(greenline: Greenline, traces
         assert said in answer.err
 
 
-def test_the_demo_tells_its_story_and_leaves_its_picture(greenline: Greenline, tmp_path: Path) -> None:
-    answer = greenline("demo", "--output", tmp_path / "demo")
-    assert answer.status == 0
-    assert "partition p | q r" in answer.out
-    assert "p has read: all is well, where is everybody?, p has gone" in answer.out
-    assert "no rule is broken" in answer.out
-    assert (tmp_path / "demo" / "partition.svg").stat().st_size > 1000
-
-
 def test_the_command_explains_itself(greenline: Greenline) -> None:
     assert "simulate" in greenline("--help").out
     assert "0 all is well, 1 a rule is broken, 2 misuse, 3 a run is stuck" in greenline("--help").out

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from greenline.client.asked import WINDOW, Asked, Part, Session
+from greenline.client.asked import Asked, Part, Session
 from greenline.client.errors import OutcomeUnknown, Refused
-from greenline.kernel.actions import Outcome, Verdict
+from greenline.kernel.actions import WINDOW, Outcome, Verdict
 from greenline.replication.port import Level, Where
 
 WHERE = Where("p", True, 1, ("p",))

@@ -9,17 +9,15 @@ import pytest
 
 from greenline.client import (
     Colour,
-    DatabaseError,
     DataError,
     Identity,
     IntegrityError,
     InterfaceError,
+    OperationalError,
     OutcomeUnknown,
     ProgrammingError,
     Refused,
 )
-from greenline.client.asked import WINDOW
-from greenline.database import sessions
 from greenline.kernel.actions import unpack
 from tests.client.places import CREDENTIAL, INSERT, TABLE, Stage, client, play, until
 from tests.client.server import PASSWORD
@@ -89,8 +87,6 @@ def test_each_of_a_batch_has_its_own_outcome() -> None:
 
 
 def test_ten_thousand_writes_keep_their_order_and_never_pass_the_window() -> None:
-    assert WINDOW == sessions.WINDOW
-
     async def story(stage: Stage) -> None:
         server = await stage.server()
         async with client(server) as db:
@@ -242,7 +238,7 @@ def test_administrators_appoint_users_and_change_the_cluster() -> None:
             await db.admin.place("q", address="q:1", admin="q:2", clients="q:3")
             with pytest.raises(InterfaceError, match="role"):
                 await db.admin.create_user("bob", PASSWORD, "king")
-            with pytest.raises(DatabaseError, match="nothing comes of Weigh"):
+            with pytest.raises(OperationalError, match="nothing comes of Weigh"):
                 await db.admin.weigh("p", 2)
         async with client(server, user="bob") as db:
             assert list(await db.query("SELECT name FROM greenline_members")) == [("q",)]

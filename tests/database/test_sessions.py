@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from greenline.database import sessions
 from greenline.database.memory import MemorySqlite
-from greenline.database.sessions import STORED_BYTES, WINDOW, Interval, Step, merged, relaxed_step_of
-from greenline.kernel.actions import Action, Outcome, Verdict
+from greenline.database.sessions import STORED_BYTES, Interval, Step, merged, relaxed_step_of
+from greenline.kernel.actions import WINDOW, Action, Outcome, Verdict
 from greenline.kernel.database import Applied, Apply, Expire
 from tests.database.asking import action, apply, ask, chunk, commit, decide, digest, outcome_of, rows, table, verdicts
 from tests.database.plain_sessions import PlainSessions

@@ -19,24 +19,13 @@ import msgspec
 from greenline.cli.local import Local
 from greenline.cli.reach import operator_password
 from greenline.kernel.identities import ProcId
-from greenline.node.calls import call
+from greenline.node.calls import Answer, call
 
 LONG_S = 6.0
 """Nobody is down, stopped, cut off or without a disk for much longer."""
 FAULTS = (
-    "halves",
-    "alone",
-    "three parts",
-    "bridge",
-    "two",
-    "kill",
-    "kill",
-    "kill several",
-    "restart",
-    "stop",
-    "disk",
-    "disk",
-    "back",
+    *("halves", "alone", "three parts", "bridge", "two"),
+    *("kill", "kill", "kill several", "restart", "stop", "disk", "disk", "back"),
 )
 PATIENCE_S = 15.0
 _DISKS = [{part: how} for part in ("log", "database") for how in ("full", "failed")]
@@ -47,7 +36,8 @@ class Nemesis:
     """Everything here waits for processes and answers: call it in a thread."""
 
     def __init__(self, local: Local, seed: str) -> None:
-        self.killed = 0
+        self.newcomers: list[ProcId] = []
+        """Nothing befalls them but that the network splits; that is done by the others."""
         self._local = local
         self._chance = Random(f"nemesis {seed}")
         self._down: set[ProcId] = set()
@@ -66,17 +56,20 @@ class Nemesis:
             return "back", self.calm()
         kind = self._chance.choice(FAULTS)
         some = self._chance.sample(self._local.names, len(self._local.names))
+        everybody = [*some, *self.newcomers]
+        self._chance.shuffle(everybody)
+        half = len(everybody) // 2
         match kind:
             case "halves":
-                return kind, self._cut(some[:3], some[3:])
+                return kind, self._cut(everybody[:half], everybody[half:])
             case "alone":
-                return kind, self._cut(some[:1], some[1:])
+                return kind, self._cut(everybody[:1], everybody[1:])
             case "three parts":
-                return kind, self._cut(some[:2], some[2:4], some[4:])
+                return kind, self._cut(everybody[:2], everybody[2:4], everybody[4:])
             case "bridge":
-                return kind, self._cut(some[:2], some[3:])
+                return kind, self._cut(everybody[:half], everybody[half + 1 :])
             case "two":
-                return kind, self._cut(some[:1], some[1:2])
+                return kind, self._cut(everybody[:1], everybody[1:2])
             case "kill":
                 return kind, self._kill(some[:1])
             case "kill several":
@@ -100,7 +93,7 @@ class Nemesis:
             apart.clear()
         self._tell_all(self._local.names)
         for name in sorted(self._failing):
-            self._post(name, "/faults", _NOTHING)
+            self._demand(name, "/faults", _NOTHING)
         self._failing.clear()
         if self._down:
             failures = self._local.start_all()
@@ -113,7 +106,7 @@ class Nemesis:
     def _cut(self, *sides: list[ProcId]) -> str:
         """Besides what is cut already. Who is on no side hears all."""
         for side in sides:
-            for name in side:
+            for name in set(side) & set(self._local.names):
                 self._apart[name] |= {other for each in sides if each is not side for other in each}
         self._tell_all(self._local.names)
         return " | ".join(" ".join(sorted(side)) for side in sides)
@@ -121,13 +114,15 @@ class Nemesis:
     def _tell_all(self, names: Iterable[ProcId]) -> None:
         for name in names:
             if name not in self._down | self._stopped:
-                self._post(name, "/cut", {"names": sorted(self._apart[name])})
+                apart = self._apart[name]
+                # Perhaps it has not heard of a newcomer yet.
+                if not self._post(name, "/cut", {"names": sorted(apart)}).is_good:
+                    self._demand(name, "/cut", {"names": sorted(apart.difference(self.newcomers))})
 
     def _kill(self, names: list[ProcId]) -> str:
         there = [name for name in names if name not in self._down]
         for name in there:
             self._local.kill(name)
-            self.killed += 1
         self._down |= set(there)
         self._stopped -= set(there)
         self._failing -= set(there)
@@ -154,7 +149,7 @@ class Nemesis:
         if name in self._down | self._stopped | self._failing:
             return ""
         how = self._chance.choice(_DISKS)
-        self._post(name, "/faults", _NOTHING | how)
+        self._demand(name, "/faults", _NOTHING | how)
         self._failing.add(name)
         return f"{name} {how}"
 
@@ -163,15 +158,12 @@ class Nemesis:
         assert pid is not None, f"{name} is gone, and nobody killed it"
         os.kill(pid, number)
 
-    def _post(self, name: ProcId, path: str, body: object) -> None:
+    def _demand(self, name: ProcId, path: str, body: object) -> None:
+        answer = self._post(name, path, body)
+        assert answer.is_good, f"{name} {path}: {answer.error}"
+
+    def _post(self, name: ProcId, path: str, body: object) -> Answer:
         config = self._local.configs[name]
         assert config.admin is not None
-        answer = call(
-            config.admin,
-            "POST",
-            path,
-            msgspec.json.encode(body),
-            credential=operator_password(config),
-            timeout=PATIENCE_S,
-        )
-        assert answer.is_good, f"{name} {path}: {answer.error}"
+        password = operator_password(config)
+        return call(config.admin, "POST", path, msgspec.json.encode(body), credential=password, timeout=PATIENCE_S)

@@ -17,6 +17,7 @@ from greenline.cli.local import Local
 from greenline.spec.judge import Judge, folders_by_run
 from greenline.trace.tables import load
 from tests.jepsen.checks import complaints, longest_unavailability
+from tests.jepsen.comings import Comings
 from tests.jepsen.history import Ended, Operation, Recorder, of_kinds, read
 from tests.jepsen.nemesis import Nemesis
 from tests.jepsen.workload import AT_ONCE, WAITING, Actor, prepare
@@ -66,6 +67,7 @@ def jepsen(place: Path, seconds: float, seed: str) -> Report:
             asyncio.run(_run(local, recorder, seconds, seed))
     finally:
         recorder.close()
+        Local(place).stop_all()  # newcomers, too
     return judged(place, seed)
 
 
@@ -83,6 +85,7 @@ def _broken_rules(place: Path) -> list[str]:
 
 async def _run(local: Local, recorder: Recorder, seconds: float, seed: str) -> None:
     nemesis = Nemesis(local, seed)
+    comings = Comings(local.place, nemesis, recorder, seed)
     async with AsyncExitStack() as stack:
         # Two at each node: one waits for the primary component when there is none, the other never waits.
         waiting = [Actor(name, client(local, at=name), recorder, seed, name) for name in local.names]
@@ -102,7 +105,9 @@ async def _run(local: Local, recorder: Recorder, seconds: float, seed: str) -> N
             for actor in roaming:
                 tasks.create_task(actor.act(until, [*WAITING, *AT_ONCE], PAUSE_S))
             tasks.create_task(_strike(nemesis, recorder, until))
+            tasks.create_task(comings.come_and_go(until))
         await asyncio.to_thread(nemesis.calm)
+        await comings.all_leave()
         await asyncio.to_thread(until_primary, local, NAMES)
         patience = time.monotonic() + PATIENCE_S
         await asyncio.gather(*(actor.wait_for_accepted(patience) for actor in everybody))

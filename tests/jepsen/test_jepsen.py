@@ -90,7 +90,7 @@ TAMPERED = {
     "list .* not linearizable": with_swapped_reads,
     "list .* stands there 2 times": last("final lists", lambda each: [[k, f"{v} {v}"] for k, v in each.seen]),
     "register .* not linearizable": with_a_stale_read,
-    "goes back behind": last("newest", lambda _: 0, "weak"),
+    "goes back behind": last("newest", lambda _: 0, "session"),
     "it was inserted once, and before": last("own", lambda _: 0, "session"),
     "nobody had asked for": last("dirty rows", lambda _: ["z.1"]),
     "one of them twice": last("dirty rows", lambda each: each.seen * 2),

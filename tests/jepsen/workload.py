@@ -93,8 +93,6 @@ class Actor:
         self._recorder = recorder
         self._chance = Random(f"{name} {seed}")
         self._asked = 0
-        self._inserted = ""
-        """The last row that it knows to be there."""
 
     async def act(self, until: float, deeds: Sequence[Callable[[Actor], Awaitable[None]]], pause_s: float) -> None:
         while time.monotonic() < until:
@@ -133,7 +131,6 @@ class Actor:
     async def insert(self) -> None:
         value = self._new()
         if await self._ask("insert", "", value, self.db.execute(INSERT, (value,), **self._wishes()), _done):
-            self._inserted = value
             await self._ask("own", "session", value, self._count(value, "session"), _one)
 
     async def insert_in_vain(self) -> None:

@@ -12,7 +12,7 @@ from greenline.kernel.actions import Outcome, OutcomeOf, Verdict, unpack
 from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import (
     Failure,
-    Question,
+    Inquiry,
     Reply,
     Result,
     Role,
@@ -50,6 +50,7 @@ class StubDesk:
     """Every bundle is green at once, unless it is told to keep the answers back."""
 
     def __init__(self) -> None:
+        self.clients: dict[str, str] = {}
         self.where = Where("p", True, 1, ("p", "q"))
         self.is_open = True
         self.why_closed = ""
@@ -100,6 +101,7 @@ class StubDesk:
             outcome = self.outcomes.get((request.session, request.number), Outcome(Verdict.UNKNOWN))
         else:
             asked = request_of(request)
+            assert not isinstance(asked, Inquiry), "only the node asks such"
             statements = (asked.statement,) if isinstance(asked, Question) else asked.work.statements
             rows = self.rows or encode([self._run(each) for each in statements][-1])
         self._say(told, Answer(ticket, rows, outcome, len(self.log), 0, reads, self.where))

@@ -14,7 +14,19 @@ import pytest
 
 from greenline.access import wire
 from greenline.kernel.actions import Action, OutcomeOf, Read, Verdict, pack
-from greenline.kernel.statements import Member, Result, Role, Trial, Work, encode, reply_of, results_of
+from greenline.kernel.statements import (
+    Inquiry,
+    Member,
+    Question,
+    Result,
+    Role,
+    Statement,
+    Trial,
+    Work,
+    encode,
+    reply_of,
+    results_of,
+)
 from greenline.node.edge import Limits
 from greenline.replication.port import Leave, Level, Reads, Refused, Unanswered
 from greenline.replication.queries import NO_PRIMARY
@@ -288,6 +300,26 @@ def test_a_ticket_in_use_or_a_second_hello_ends_the_connection() -> None:
     play(story)
 
 
+BAD_QUERIES = {
+    "nothing": None,
+    "nonsense": b"nonsense",
+    "an inquiry": encode(Inquiry(Statement("SELECT verifier FROM greenline_users"))),
+    "a list for a parameter": encode(Question(0, 0, Statement("SELECT ?", ([1],)))),
+    "too deep": b"\x94\x01\x00\x00\x92\xa1x\x91" + DEEP,
+}
+
+
+@pytest.mark.parametrize("bad", list(BAD_QUERIES))
+def test_queries_that_are_none_are_refused_also_an_administrators(bad: str) -> None:
+    async def story(house: House) -> None:
+        async with await house.welcomed("ann") as ann:
+            no = await ann.ask(wire.Read(1, BAD_QUERIES[bad], Reads.WEAK))
+            assert isinstance(no, wire.No), no
+            assert (no.ticket, no.kind, no.is_retriable) == (1, "malformed", False)
+
+    play(story, is_secure=False)
+
+
 def test_roles_are_held_to() -> None:
     """Who reads may not write, also not tentatively; who writes may not administer."""
 
@@ -346,6 +378,15 @@ def test_what_nobody_waits_for_is_forgotten() -> None:
     play(story)
 
 
+def test_who_says_goodbye_is_let_go_at_once() -> None:
+    async def story(house: House) -> None:
+        will = await house.welcomed()
+        will.writer.close()
+        await until(lambda: house.clients.connected == 0)
+
+    play(story)
+
+
 def test_after_enough_a_ticket_is_not_answered() -> None:
     async def story(house: House) -> None:
         house.desk.held = []
@@ -396,20 +437,25 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_nobody_else_is(is_secure: bo
 
 
 def test_a_slow_reader_is_waited_for() -> None:
-    """It takes little at a time, but never nothing for long."""
+    """It takes little at a time, but never nothing for long; and it is clogged for much longer than that."""
 
     async def story(house: House) -> None:
         house.desk.rows = encode(Result(0, 0, ("x",), ((b"x" * 200_000,),)))
-        async with await house.welcomed() as slow:
-            slow.say(*(read(ticket) for ticket in range(1, 61)))
-            for ticket in range(1, 61):
+        narrow = socket.socket()
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        narrow.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(narrow, house.address)
+        async with Caller(*await asyncio.open_connection(sock=narrow)) as slow:
+            assert isinstance(await slow.ask(HELLO), wire.Welcome)
+            slow.say(*(read(ticket) for ticket in range(1, 76)))
+            for ticket in range(1, 76):
                 rows = await slow.hear()
                 assert isinstance(rows, wire.Rows)
                 assert rows.ticket == ticket
                 await asyncio.sleep(0.02)
         assert house.clients.refused["stuck"] == 0
 
-    play(story, Limits(unsent_bytes=1 << 20, stuck_s=0.5))
+    play(story, Limits(unsent_bytes=1 << 20, stuck_s=0.3), is_secure=False)
 
 
 def test_answers_have_a_hard_limit() -> None:

@@ -24,6 +24,7 @@ SETTING = (
     "CREATE TABLE n (id INTEGER PRIMARY KEY AUTOINCREMENT)",
     "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)",
     "CREATE VIRTUAL TABLE f USING fts5(x)",
+    "CREATE TRIGGER g BEFORE INSERT ON t WHEN new.a = 'never' BEGIN SELECT RAISE(ROLLBACK, 'never so'); END",
 )
 
 ON_PURPOSE = (
@@ -102,6 +103,7 @@ ENDS_THE_TRANSACTION = (
     ("INSERT OR ROLLBACK INTO t (a) VALUES ('one')",),
     ("INSERT INTO t (a) VALUES ('three')", "INSERT OR ROLLBACK INTO t (a) VALUES ('one')"),
     ("UPDATE OR ROLLBACK t SET a = 'one'",),
+    ("INSERT INTO t (a) VALUES ('never')",),
 )
 """These fail in SQLite too, and undo all. In Greenline they undo their own action, like every failure."""
 

@@ -33,7 +33,7 @@ class Plain:
         except apsw.Error as error:
             code = getattr(error, "extendedresult", NOT_OF_SQLITE)
             return self._undone(code, error, len(results))
-        except (KeyError, OverflowError, TypeError, UnicodeDecodeError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             return self._undone(NOT_OF_SQLITE, error, len(results))
         return tuple(results)
 

@@ -27,13 +27,13 @@ EXAMPLES = [(each.what, example) for each in ON_PURPOSE for example in each.exam
 
 @pytest.mark.slow
 def test_an_action_alone_comes_to_what_it_comes_to_in_sqlite() -> None:
-    assert_same(one_by_one(actions(SEED)), through_a_replica)
+    assert_same(one_by_one(actions(OTHER)), through_a_replica)
 
 
 @pytest.mark.slow
 def test_actions_in_bundles_come_to_what_they_come_to_alone() -> None:
     """Equal statements that follow each other are executed together; if one fails, they are done again one by one."""
-    assert_same(in_bundles(actions(OTHER), OTHER), through_a_replica)
+    assert_same(in_bundles(actions(SEED), SEED), through_a_replica)
 
 
 @pytest.mark.slow
@@ -67,6 +67,12 @@ def test_what_would_end_the_transaction_undoes_its_own_action_only(action: tuple
     around = [statements(f"INSERT INTO t (a) VALUES ({number})") for number in range(6)]
     script = _together(statements(*SETTING), *around[:3], statements(*action), *around[3:])
     assert difference(script, through_a_replica) is None
+
+
+def test_a_transaction_that_ends_within_a_run_undoes_one_action_of_it() -> None:
+    insert = "INSERT OR ROLLBACK INTO t (a) VALUES (?)"
+    run = [(Statement(insert, (value,)),) for value in (3, 4, "one", 5, 3, 6, "never", 7)]
+    assert difference(_together(statements(*SETTING), *run), through_a_replica) is None
 
 
 def test_every_text_that_differs_is_something_that_sqlite_does() -> None:

@@ -102,7 +102,7 @@ ALWAYS = (
         "DROP TABLE sqlite_schema",
     ),
     *("VACUUM", "SELECT ?1, :a, @b, $c", "SELECT likelihood(1, 2)"),
-    *("", ";", "-- nothing", "/* unfinished", "SELECT 1; -- and no more"),
+    *("", ";", "-- nothing", "SELECT 1\x00", "/* unfinished", "SELECT 1; -- and no more"),
 )
 
 

@@ -40,8 +40,8 @@ def audit(
     verdicts: dict[str, Verdict] = {}
     with progress("judging") as bar:
         task = bar.add_task("", total=None)
-        for names, part in _parts(trace, rules):
-            for each in _judged(names, part):
+        for names, part in parts(trace, rules):
+            for each in judged(names, part):
                 bar.advance(task)
                 verdicts[each.rule.name] = verdicts[each.rule.name] + each if each.rule.name in verdicts else each
     found = list(verdicts.values())
@@ -65,7 +65,7 @@ class Verdict:
         return Verdict(self.rule, self.broken + other.broken, self.seconds + other.seconds)
 
 
-def _parts(trace: pa.Table, rules: str) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
+def parts(trace: pa.Table, rules: str) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
     """Rules, and the runs to judge by them: those that were named, or for each run those that fit it."""
     named = tuple(name.strip() for name in rules.split(",") if name.strip())
     if named:
@@ -78,7 +78,8 @@ def _parts(trace: pa.Table, rules: str) -> Iterator[tuple[tuple[str, ...], pa.Ta
         yield folders, trace.filter(pc.is_in(trace.column("run"), pa.array(runs)))
 
 
-def _judged(names: tuple[str, ...], trace: pa.Table) -> Iterator[Verdict]:
+def judged(names: tuple[str, ...], trace: pa.Table) -> Iterator[Verdict]:
+    """Rule by rule."""
     try:
         chosen = rules_named(names)
     except ValueError as error:

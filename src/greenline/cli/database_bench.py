@@ -28,7 +28,7 @@ from greenline.node.status import Status
 from greenline.replication.port import Level
 
 NAMES = ("p", "q", "r")
-SESSIONS = 16
+SESSIONS = 6
 """At each replica, pipelined."""
 GOAL = 100_000
 PATIENCE_S = 60.0

@@ -12,8 +12,7 @@ from collections import deque
 from functools import partial
 
 from greenline.access import wire
-from greenline.database.sessions import WINDOW
-from greenline.kernel.actions import Action, Outcome, Verdict, pack
+from greenline.kernel.actions import WINDOW, Action, Outcome, Verdict, pack
 from greenline.kernel.statements import Statement, Work, encode
 from greenline.node.transport import Address
 from greenline.replication.port import Level
@@ -21,8 +20,8 @@ from greenline.replication.port import Level
 SQL = "INSERT INTO inserted (text) VALUES (?)"
 ROW_BYTES = 200
 BODY = encode(Work(1_700_000_000_000_000, 7, (Statement(SQL, ("x" * ROW_BYTES,)),)))
-TOGETHER = WINDOW // 2
-"""Actions in a frame: half of what a session may have unanswered, so that it is never idle."""
+TOGETHER = WINDOW // 4
+"""Actions in a frame: a part of what a session may have unanswered, so that it is never idle."""
 
 
 class Session:
@@ -129,8 +128,26 @@ class Inserting:
     def latencies(self) -> list[float]:
         return sorted(each for inserter in self._inserters for each in inserter.latencies)
 
+    async def until(self, addresses: list[Address], rows: int, level: Level, sessions: int = 16) -> None:
+        """So many rows, and a few more that are under way then."""
+        await self._connect(addresses, sessions, level)
+        while self.done < rows:
+            await self._pass(0.05)
+        await self._end()
+
     async def run(self, addresses: list[Address], sessions: int, level: Level, warm: float, seconds: float) -> float:
         """Rows a second, after a while to get warm."""
+        await self._connect(addresses, sessions, level)
+        await self._pass(warm)
+        for inserter in self._inserters:
+            inserter.latencies.clear()
+        before, begun = self.done, time.perf_counter()
+        await self._pass(seconds)
+        rate = (self.done - before) / (time.perf_counter() - begun)
+        await self._end()
+        return rate
+
+    async def _connect(self, addresses: list[Address], sessions: int, level: Level) -> None:
         loop = asyncio.get_running_loop()
         for host, port in addresses:
             inserter = Inserter(*self._account, sessions, level)
@@ -142,16 +159,11 @@ class Inserting:
                 ssl=self._context,
                 server_hostname=host if self._context else None,
             )
-        await self._pass(warm)
-        for inserter in self._inserters:
-            inserter.latencies.clear()
-        before, begun = self.done, time.perf_counter()
-        await self._pass(seconds)
-        rate = (self.done - before) / (time.perf_counter() - begun)
+
+    async def _end(self) -> None:
         for inserter in self._inserters:
             inserter.end()
         await asyncio.gather(*(inserter.over for inserter in self._inserters))
-        return rate
 
     async def _pass(self, seconds: float) -> None:
         await asyncio.wait([each.over for each in self._inserters], timeout=seconds, return_when="FIRST_COMPLETED")

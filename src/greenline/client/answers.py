@@ -68,13 +68,14 @@ class Written(msgspec.Struct, frozen=True):
         match self.outcome:
             case Error() as error:
                 return error
-            case Outcome() as outcome:
-                return outcome_error(outcome)
+            case Outcome() as outcome if (failure := outcome_error(outcome)) is not None:
+                failure.identity = self.identity
+                return failure
         return None
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """One for each statement. None while it is red."""
+        """One for each statement; none while it is red."""
         if (error := self.error) is not None:
             raise error
         if not isinstance(self.outcome, Outcome):
@@ -183,8 +184,8 @@ def _opened_reply(value: bytes) -> Result | Failure | Conflict:
     try:
         return reply_of(value)
     except Garbled as error:
-        # The simulator's adapter says why in plain words, and so may one that could not open the action.
-        return Failure(2, "Garbled", value.decode(errors="replace") or str(error))
+        # A change of the cluster that is not possible says so in plain words; so does an action that cannot be opened.
+        return Failure(0, "Failed", value.decode(errors="replace") or str(error))
 
 
 def _opened_results(value: bytes) -> tuple[Result, ...]:

@@ -14,11 +14,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from greenline.client.errors import Error, OutcomeUnknown
-from greenline.kernel.actions import DECIDED, Action, Outcome
+from greenline.kernel.actions import DECIDED, WINDOW, Action, Outcome
 from greenline.replication.port import Level, Where
-
-WINDOW = 64
-"""So many outcomes are kept for a session at most (docs/semantics.md, Sessions)."""
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -36,6 +36,9 @@ class Error(Exception):
     """What went wrong: with SQLite's extended `code` and its name, `kind`, if SQLite said it; and the `position` of the
     order where it was decided, or 0 if it was not."""
 
+    identity: Identity | None = None
+    """Of the write that it is about, if it had one."""
+
     def __init__(self, message: str, *, code: int = 0, kind: str = "", position: int = 0) -> None:
         super().__init__(message)
         self.code = code

@@ -88,10 +88,10 @@ class Transaction:
                 if error.code == _FOREIGN_KEY or not error.position:
                     raise
                 # Each of them was tried, and did not fail then.
-                raise SerializationFailure(
-                    f"what the transaction did is not possible any more ({error}); begin it anew",
-                    position=error.position,
-                ) from error
+                what = f"what the transaction did is not possible any more ({error}); begin it anew"
+                failure = SerializationFailure(what, position=error.position)
+                failure.identity = error.identity
+                raise failure from error
 
     def rollback(self) -> None:
         """Nothing of it has happened anywhere."""

@@ -12,10 +12,8 @@ from enum import Enum
 
 import msgspec
 
-from greenline.kernel.actions import Action, Outcome, Verdict, born_at
+from greenline.kernel.actions import WINDOW, Action, Outcome, Verdict, born_at
 
-WINDOW = 64
-"""So many outcomes are kept for a session at most."""
 STORED_BYTES = 4096
 """Of a longer outcome only the verdict is kept."""
 LARGEST = 2**62

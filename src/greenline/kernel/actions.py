@@ -17,6 +17,8 @@ import msgspec
 from greenline.kernel.codec import Garbled
 
 DIGEST_BYTES = 16
+WINDOW = 256
+"""A session may have so many requests of which its client has not said that it knows their outcomes."""
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True, gc=False):

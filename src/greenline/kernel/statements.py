@@ -74,6 +74,12 @@ class Trial(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     work: Work
 
 
+class Inquiry(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
+    """A query of the node's own: it may also read what passwords are checked against. Never taken from a client."""
+
+    statement: Statement
+
+
 class Result(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """What one statement came to."""
 
@@ -111,7 +117,7 @@ Reply = Result | Failure | Conflict
 """To a query."""
 
 
-Request = Question | Trial
+Request = Question | Trial | Inquiry
 
 encode = msgspec.msgpack.Encoder().encode
 _BODIES: msgspec.msgpack.Decoder[Body] = msgspec.msgpack.Decoder(Body)

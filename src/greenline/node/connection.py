@@ -200,8 +200,8 @@ class Connection(asyncio.Protocol):
             return
 
         def on_members(reply: Reply) -> None:
-            clients = {name: clients for name, clients in reply.rows if clients} if isinstance(reply, Result) else {}
-            self._welcome(known, clients)
+            came = {name: clients for name, clients in reply.rows if clients} if isinstance(reply, Result) else {}
+            self._welcome(known, self._desk.clients | came)
 
         self._desk.look_up(_MEMBERS, (), on_members)
 

@@ -17,7 +17,7 @@ from greenline.access.wire import Bundle
 from greenline.kernel.actions import Action, OutcomeOf, pack
 from greenline.kernel.database import Digest, DigestOf
 from greenline.kernel.identities import Configuration, ProcId
-from greenline.kernel.statements import Failure, Member, Question, Reply, Role, Statement, encode, reply_of
+from greenline.kernel.statements import Failure, Inquiry, Member, Reply, Role, Statement, encode, reply_of
 from greenline.node.driver import Node, Port
 from greenline.node.edge import Discarded, Listener, Told
 from greenline.replication.core import Boot, Engine, Phase
@@ -51,6 +51,8 @@ class Desk:
     def __init__(self, me: ProcId) -> None:
         self.left: int | None = None
         """The position where this replica has left for good."""
+        self.clients: dict[ProcId, str] = {}
+        """Where the members that its file names listen for clients; the database has those who came since."""
         self._me = me
         self._engine: Engine | None = None
         self._node: Node | None = None
@@ -110,7 +112,7 @@ class Desk:
         def answered(answer: Told) -> None:
             told(reply_of(answer.rows) if isinstance(answer, Answer) else Failure(0, "Refused", _reason(answer)))
 
-        self.ask(encode(Question(0, 0, Statement(sql, parameters))), Reads.WEAK, 0, True, answered)
+        self.ask(encode(Inquiry(Statement(sql, parameters))), Reads.WEAK, 0, True, answered)
 
     # What is told.
 

@@ -80,6 +80,11 @@ class Desk(Protocol):
     """Where a node takes what its clients ask for. All of it on the loop's thread; `told` may be called at once."""
 
     @property
+    def clients(self) -> dict[str, str]:
+        """Where the members that the node's file names listen for clients."""
+        ...
+
+    @property
     def where(self) -> Where: ...
     @property
     def durable_green(self) -> int:

@@ -29,6 +29,7 @@ class Front:
             limits = msgspec.convert(config.limits, Limits)
         except msgspec.ValidationError as error:
             raise BadConfig(f"{config.path}: [limits] {error}") from None
+        desk.clients = {name: written(address) for name, address in config.clients.items()}
         self._users = Users(desk, self._credential, limits)
         self.clients = Clients(desk, self._users, limits)
 

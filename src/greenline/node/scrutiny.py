@@ -16,7 +16,7 @@ from greenline.access import wire
 from greenline.kernel import statements
 from greenline.kernel.actions import Action, born_at, unpack
 from greenline.kernel.codec import Garbled
-from greenline.kernel.statements import Question, Statement
+from greenline.kernel.statements import Inquiry, Question, Statement
 from greenline.node.edge import Declined, Desk, Limits
 
 SESSION = re.compile(r"[A-Za-z0-9_.:-]{1,45}@[0-9]{1,18}")
@@ -94,6 +94,8 @@ def sound_request(read: wire.Read) -> bytes:
         request = statements.request_of(read.request)
     except Garbled as error:
         raise Declined("malformed", f"the query cannot be opened: {error}") from None
+    if isinstance(request, Inquiry):
+        raise Declined("malformed", "this is what nodes ask of themselves; send a Question")
     asked = (request.statement,) if isinstance(request, Question) else request.work.statements
     if not all(_is_plain(each.parameters) for each in asked):
         raise Declined("malformed", "a parameter is none of int, float, str, bytes or None")

@@ -9,7 +9,6 @@ from greenline.database.sqlite.adapter import Sqlite
 from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import Action, Outcome, Verdict, pack
 from greenline.kernel.database import (
-    Answer,
     Applied,
     Apply,
     Commit,
@@ -116,7 +115,7 @@ class Database:
         return digest.digest
 
     def _replied(self, request: Question | Trial) -> Reply:
-        answer: Answer = self.sqlite.answer(Query(encode(request)))
+        answer = self.sqlite.answer(Query(encode(request)))
         assert isinstance(answer, Rows), answer
         return reply_of(answer.rows)
 

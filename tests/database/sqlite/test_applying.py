@@ -16,10 +16,10 @@ from greenline.database.sqlite import tables
 from greenline.database.sqlite.adapter import Sqlite
 from greenline.database.sqlite.broken import Broken, Unusable
 from greenline.database.sqlite.limits import Limits
-from greenline.kernel.actions import Action, Verdict, pack
-from greenline.kernel.database import Answer, Applied, Apply, Commit, Committed, Refused
-from greenline.kernel.statements import Conflict, Failure, Member, Result, Role, Statement, encode
-from tests.database.sqlite.asking import Database, work
+from greenline.kernel.actions import Action, Read, Verdict, digest_of, pack
+from greenline.kernel.database import Answer, Applied, Apply, Commit, Committed, Query, Refused, Rows
+from greenline.kernel.statements import Conflict, Failure, Member, Question, Result, Role, Statement, encode
+from tests.database.sqlite.asking import NOW, Database, work
 
 
 def test_statements_of_an_action_happen_together_or_not_at_all(tmp_path: Path) -> None:
@@ -70,6 +70,20 @@ def test_a_statement_that_comes_to_something_else_than_was_seen_is_a_conflict(tm
 
         assert isinstance(database.run(read, "UPDATE t SET a = 2"), tuple)
         assert database.run(read, "UPDATE t SET a = 3") == Conflict(0)
+        assert database.rows("SELECT a FROM t") == [(2,)]
+
+
+def test_what_was_read_before_must_still_be_read(tmp_path: Path) -> None:
+    question = encode(Question(NOW, 7, Statement("SELECT a FROM t")))
+    with Database(tmp_path) as database:
+        database.done("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+        answer = database.sqlite.answer(Query(question))
+        assert isinstance(answer, Rows)
+        reads = (Read(question, digest_of(answer.rows)),)
+        first, second = (Action("c", n, encode(work("UPDATE t SET a = a + 1")), reads=reads) for n in (1, 2))
+
+        assert [outcome.verdict.value for outcome in database.apply(first, second)] == ["done", "conflict"]
+        database.commit()
         assert database.rows("SELECT a FROM t") == [(2,)]
 
 

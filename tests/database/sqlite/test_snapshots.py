@@ -16,6 +16,7 @@ import apsw
 import pytest
 
 from greenline.database.sqlite import images
+from greenline.database.sqlite.broken import Broken
 from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import digest_of
 from greenline.kernel.database import (
@@ -32,7 +33,7 @@ from greenline.kernel.database import (
     SnapshotHeld,
 )
 from greenline.kernel.statements import Result, reply_of
-from tests.database.sqlite.replicas import Replica, action, bundle, question
+from tests.database.sqlite.replicas import ENDLESS, Replica, action, bundle, question
 
 INSERT = "INSERT INTO notes VALUES (?, ?, ?)"
 
@@ -307,6 +308,24 @@ def test_a_staged_chunk_that_is_not_what_its_name_says_is_lacking(tmp_path: Path
         other.stage(one.chunk(held, 3))
         other.restore(held)
         assert other.digest() == one.digest()
+
+
+def test_while_another_program_reads_the_file_it_is_not_replaced(tmp_path: Path) -> None:
+    """Its log would stay, and be laid over the new file. The node stops, and is the old one when it begins again."""
+    with lived_in(tmp_path / "one") as one, lived_in(tmp_path / "other", rows=20) as other:
+        before, held = other.digest(), one.hold()
+        other.fetch(one, held)
+        another = apsw.Connection(str(tmp_path / "other" / "greenline.db"))
+        another.execute("BEGIN; SELECT * FROM notes").fetchall()
+        answers: SimpleQueue[object] = SimpleQueue()
+        for is_dirty in (False, True):
+            other.database.ask(Query(question(ENDLESS), is_dirty), answers.put)
+        broken = other.database.answer(Restore(held.position, held.digests, b""))
+        assert isinstance(broken, Broken)
+        assert "in use" in broken.reason
+    another.close()
+    with Replica(tmp_path / "other") as other:
+        assert other.digest() == before
 
 
 # Crashes.

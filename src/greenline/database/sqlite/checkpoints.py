@@ -21,7 +21,7 @@ from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.wal import Wal
 from greenline.database.sqlite.writer import Writer
 
-ATTEMPTS = 3
+ATTEMPTS = 6
 """Of passive ones, to come near the end of a long log."""
 
 
@@ -62,6 +62,7 @@ class Checkpoints:
         self._is_closed = True
         self._is_urgent.set()
         self._committed.set()
+        self._hold.end()
         self._thread.join()
         self._connection.close()
         os.close(self._directory)

@@ -1,7 +1,7 @@
 """A connection to the database, with everything in place that makes SQL the same at every replica.
 
-Settings, equal everywhere: foreign keys are kept, triggers are not recursive, the schema is not trusted, nobody writes to the
-schema's own tables. All else is as SQLite has it. What decides outcomes (lengths, depths) is limited here as well.
+Settings, equal everywhere: foreign keys are kept, triggers are not recursive, the schema is not trusted, nobody writes
+to the schema's own tables. All else is as SQLite has it. Lengths, which decide outcomes, are limited here as well.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Deciding:
     def decide(self, actions: list[Action | None]) -> tuple[Outcome, ...]:
         position, replies, tasks = self._position, self._replies, self._tasks
         hear, decode, executor, fates = self._sessions.hear, _BODIES.decode, self._executor, self._fates
-        running = ""
+        running: str | None = None
         for sub, action in enumerate(actions):
             if action is None:
                 replies.append(Outcome(Verdict.FAILED, _GARBLED, position, sub))
@@ -93,7 +93,7 @@ class Deciding:
                     self._execute()
             else:
                 self._execute()
-                running = ""  # the schema may be another one from here on
+                running = None  # the schema may be another one from here on
                 self._finish(sub, session, action.number, self._one(sub, action, body))
         self._execute()
         return tuple(replies)
@@ -142,7 +142,11 @@ class Deciding:
         question = request_of(read.request)
         if not isinstance(question, Question):
             return False
+        execute = self._executor.connection.execute
+        execute("SAVEPOINT read", prepare_flags=OURS)
         came = self._executor.run(Work(question.now, question.seed, (question.statement,)), is_alone=True)
+        execute("ROLLBACK TO read", prepare_flags=OURS)
+        execute("RELEASE read", prepare_flags=OURS)
         return digest_of(encode(came[0] if isinstance(came, tuple) else came)) == read.digest
 
     def _put(self, body: Role | Member) -> Came:

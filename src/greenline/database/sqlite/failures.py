@@ -9,8 +9,8 @@ from greenline.database.sqlite.connection import because
 from greenline.database.sqlite.determinism import Moment
 from greenline.kernel.statements import Failure
 
-OF_PARAMETERS = (apsw.BindingsError, KeyError, TypeError, OverflowError, UnicodeError)
-"""What is raised for parameters that do not fit, and for text that is none."""
+OF_PARAMETERS = (apsw.BindingsError, KeyError, TypeError, OverflowError, ValueError)
+"""What is raised for parameters that do not fit, and for text that is none, or has a null character in it."""
 
 GARBLED = Failure(
     apsw.SQLITE_MISUSE, "Garbled", "this action cannot be opened: its client and the cluster do not agree"
@@ -36,7 +36,7 @@ def failure_of(error: Exception, connection: apsw.Connection, moment: Moment, st
         raise error
     code = int(getattr(error, "extendedresult", apsw.SQLITE_ERROR))
     message = str(error)
-    if message.startswith("not authorized"):
+    if code == apsw.SQLITE_AUTH or message.startswith("not authorized"):  # of functions it only says so
         message = f"{message}: {because(connection)}"
     return Failure(code, _kind(code), message, statement)
 

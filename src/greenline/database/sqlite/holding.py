@@ -44,6 +44,11 @@ class Hold:
         self._lock.release()
         self._may_begin.set()
 
+    def end(self) -> None:
+        """We are closed, perhaps while stopped, as the file could not be replaced: nobody is to wait for ever."""
+        if self.is_wanted:
+            self.go_on()
+
 
 class Turn:
     """To be done by the writer, while we wait for it; or not at all."""

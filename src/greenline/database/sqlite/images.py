@@ -88,9 +88,8 @@ def take(source: Path, target: Path) -> Image:
 
 def _measured(source: Path, target: Path) -> tuple[int, int, int, array[int]]:
     """Position, page size, pages, and the order to send them in. Of the copy, so that the log is pinned for less."""
-    copy = passing(target)
+    copy = copied(source, target)
     try:
-        copy_into(source, copy)
         write_meta(copy, key="basis", value=basis.NONE)
         count = int(copy.pragma("page_count"))
         return stands(copy).position, int(copy.pragma("page_size")), count, _order(copy)
@@ -98,8 +97,18 @@ def _measured(source: Path, target: Path) -> tuple[int, int, int, array[int]]:
         copy.close()
 
 
-def copy_into(source: Path, copy: apsw.Connection) -> None:
-    """What is committed now, in slices; others go on meanwhile."""
+def copied(source: Path, target: Path) -> apsw.Connection:
+    """A copy of what is committed now, made in slices, and a connection to it."""
+    copy = passing(target)
+    try:
+        _copy_into(copy, source)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def _copy_into(copy: apsw.Connection, source: Path) -> None:
     reading = unhooked(source)
     try:
         reading.execute("BEGIN")

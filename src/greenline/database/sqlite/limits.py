@@ -1,7 +1,7 @@
 """Limits: how much a statement, an answer or a session may take before it is refused.
 
-What decides the outcome of an action must be equal at every replica: `steps`, `value_bytes` and `kept_bytes` are a part of
-the protocol and are not for a site to choose. The others are each replica's own.
+What decides the outcome of an action must be equal at every replica: `steps`, `value_bytes` and `kept_bytes` are a
+part of the protocol and are not for a site to choose. The others are each replica's own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
     """A log that is longer is brought to the main file at once."""
     wal_restart_bytes: int = 64 * MEBIBYTE
     """A log that is longer is to begin anew: the writer finishes the checkpoint itself."""
-    wal_rest_frames: int = 2_000
+    wal_rest_frames: int = 250
     """So much may be left of it for the writer."""
     checkpoint_seconds: float = 1.0
     """So long after a commit it is durable at the latest, if nothing is in the way."""

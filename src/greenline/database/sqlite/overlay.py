@@ -83,6 +83,7 @@ class Overlay:
         """What still waits is not answered."""
         self._is_closed = True
         self._queue.put(None)
+        self._hold.end()
         self._thread.join()
         self._drop()
         self._base.close()

@@ -55,6 +55,8 @@ class Pages:
         self._private = tempfile.TemporaryFile(dir=directory, prefix="overlay-", buffering=0)  # noqa: SIM115 - see close
         self._written: set[int] = set()
         self._bytes = view.count * view.page_size
+        self._shown = view.count
+        """So many pages of the view: what was cut off does not come back."""
 
     @property
     def written_bytes(self) -> int:
@@ -80,7 +82,7 @@ class Pages:
     def _page(self, page: int) -> bytes:
         if page in self._written:
             return os.pread(self._private.fileno(), self._size, (page - 1) * self._size)
-        if page > self._view.count:
+        if page > self._shown:
             return bytes(self._size)
         data = self._view.read(page)
         if page == 1:
@@ -90,6 +92,7 @@ class Pages:
     def xTruncate(self, size: int) -> None:  # noqa: N802
         kept = size // self._size
         self._written = {page for page in self._written if page <= kept}
+        self._shown = min(self._shown, kept)
         self._bytes = size
 
     def xFileSize(self) -> int:  # noqa: N802

@@ -44,8 +44,8 @@ _SCHEMA = {
 """What changes the schema; and which of its arguments are names that may be ours."""
 _PRAGMAS = frozenset(
     {
-        "collation_list", "encoding", "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
-        "page_size", "quick_check", "table_info", "table_list", "table_xinfo",
+        "collation_list", "encoding", "foreign_key_check", "foreign_key_list", "index_info", "index_list",
+        "index_xinfo", "page_size", "quick_check", "table_info", "table_list", "table_xinfo",
     }
 )  # fmt: skip
 OF_FTS5 = "data_version"
@@ -92,7 +92,8 @@ class Permissions:
 
     def _refused(self, operation: int, first: str, second: str, database: str | None, within: str | None) -> str:
         if operation in _READS:
-            return ""
+            is_secret = (first, second) == tables.SECRET
+            return "what passwords are checked against is for nodes to read" if is_secret else ""
         if operation == apsw.SQLITE_FUNCTION:
             return f"{second}() shows where it runs" if second in _FUNCTIONS else ""
         if operation == apsw.SQLITE_PRAGMA:

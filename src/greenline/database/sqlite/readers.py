@@ -23,7 +23,7 @@ from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import OutcomeOf
 from greenline.kernel.codec import Garbled
 from greenline.kernel.database import Answer, Rows
-from greenline.kernel.statements import Question, Reply, Trial, encode, request_of
+from greenline.kernel.statements import Inquiry, Question, Reply, Trial, encode, request_of
 
 Asked = bytes | OutcomeOf
 Done = Callable[[Answer], None]
@@ -47,6 +47,8 @@ def _reply(bundles: Bundles, asked: bytes, limits: Limits) -> Reply:
             return bundles.executor.ask(request, time.monotonic() + limits.query_seconds)
         case Trial():
             return bundles.executor.trial(request)
+        case Inquiry():
+            return bundles.executor.inquire(request)
 
 
 class Readers:
@@ -110,7 +112,10 @@ class _Reader:
 
     def close(self) -> None:
         while self._thread.is_alive():
-            self._connection.interrupt()
+            if self._hold.is_wanted:
+                self._hold.end()
+            else:
+                self._connection.interrupt()
             self._thread.join(0.02)
         self._connection.close()
 

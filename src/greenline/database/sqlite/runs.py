@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from operator import itemgetter
 
 import apsw
 
@@ -41,7 +42,7 @@ def run(executor: Executor, tasks: list[Task], position: int) -> list[Outcome] |
     executor.is_over = False
     is_done = False
     try:
-        for sql, group in groupby(tasks, _sql):
+        for sql, group in groupby(tasks, _SQL):
             _execute(executor, sql, _parameters(executor, group, position, outcomes))
         is_done = not executor.schema.holds_last_rowid()
     except Fails:
@@ -59,10 +60,6 @@ def _check(executor: Executor, error: Exception, sub: int) -> None:
     failure = None if executor.is_over else failure_of(error, executor.connection, executor.moment, 0)
     if not executor.connection.in_transaction:
         raise Vanished(failure, sub)
-
-
-def _sql(task: Task) -> str:
-    return task[0]
 
 
 def _execute(executor: Executor, sql: str, parameters: Iterator[Parameters]) -> None:
@@ -95,6 +92,7 @@ def _parameters(
         outcomes.append(Outcome(done, value, position, sub))
 
 
+_SQL = itemgetter(0)
 _WHOLE = encode((Result(),))
 _HEAD, _TAIL = _WHOLE[:3], _WHOLE[5:]
 assert _HEAD + encode(300) + encode(70_000) + _TAIL == encode((Result(300, 70_000),)), "results are encoded otherwise"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import apsw
 import msgspec
 
-from greenline.database.sessions import LARGEST, STORED_BYTES, WINDOW, unborn_or_over
+from greenline.database.sessions import LARGEST, STORED_BYTES, unborn_or_over
 from greenline.database.sqlite import tables
 from greenline.database.sqlite.connection import OURS
 from greenline.database.sqlite.limits import Limits
-from greenline.kernel.actions import Action, Outcome, OutcomeOf, Verdict
+from greenline.kernel.actions import WINDOW, Action, Outcome, OutcomeOf, Verdict
 
 SMALL = 256
 """Bytes of an outcome that are kept in any case. Runs come to less, so that it does not matter when they are kept."""

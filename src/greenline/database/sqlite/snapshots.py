@@ -24,6 +24,8 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Protocol
 
+import apsw
+
 from greenline.database.sqlite import assembling, basis, images
 from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.digests import Digests
@@ -122,12 +124,13 @@ class Snapshots:
 
     def _copy_for_digest(self, done: Done) -> None:
         target = self._directory / f"digest-{next(self._copies)}"
-        copy = images.passing(target)
         try:
-            images.copy_into(self._path, copy)
-        finally:
-            copy.close()
-        self._digests.ask(target, done)
+            images.copied(self._path, target).close()
+        except apsw.FullError:
+            target.unlink(missing_ok=True)
+            done(Refused(f"there is no room on the disk for a copy of the database: make some in {self._directory}"))
+        else:
+            self._digests.ask(target, done)
 
     # Ours, for others.
 

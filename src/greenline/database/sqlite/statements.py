@@ -20,7 +20,7 @@ from greenline.database.sqlite.failures import OF_PARAMETERS, Fails, failure_of,
 from greenline.database.sqlite.forms import Forms, names
 from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.schema import Schema
-from greenline.kernel.statements import Conflict, Failure, Question, Result, Statement, Trial, Work
+from greenline.kernel.statements import Conflict, Failure, Inquiry, Question, Result, Statement, Trial, Work
 
 PACE = 10_000
 """So many steps are counted as one."""
@@ -63,7 +63,7 @@ class Executor:
     # Actions.
 
     def run(self, work: Work, session: str = "", number: int = 0, *, is_alone: bool = False) -> Came:
-        """In the open transaction; nothing of it is left if it fails. `is_alone`: with prepared statements of its own."""
+        """In the open transaction; nothing is left of it if it fails. `is_alone`: it prepares its own statements."""
         connection = self.connection
         connection.execute("SAVEPOINT action", prepare_flags=OURS)
         came = self._attempt(work, session, number, is_alone)
@@ -78,7 +78,9 @@ class Executor:
         return came
 
     def trial(self, trial: Trial) -> Result | Failure | Conflict:
-        """What the last of them would come to. Where no transaction is open; all is undone."""
+        """What the last of them would come to. All is undone."""
+        if self.connection.in_transaction:
+            return misuse("NotHere", "a trial is of the green state, not of what is only red")
         self._most = self._limits.trial_steps // PACE
         self.connection.execute("BEGIN", prepare_flags=OURS)
         try:
@@ -169,7 +171,7 @@ class Executor:
             size += sum([len(value) if isinstance(value, str | bytes) else VALUE_BYTES for value in row])
             if size > left:
                 cursor.close(True)
-                raise Fails(too_large(f"the result is larger than {self._limits.value_bytes} bytes", 0))
+                raise Fails(too_large("the result is larger than it may be: ask for less at a time", 0))
             rows.append(row)
         if columns is None:
             columns = self.forms.columns(statement.sql, statement.parameters)
@@ -206,6 +208,11 @@ class Executor:
             self.moment.is_foreign = False
         expected = question.statement.expected
         return Conflict(0) if expected and result.seen != expected else result
+
+    def inquire(self, inquiry: Inquiry) -> Result:
+        """A statement of our own, that reads."""
+        asked = inquiry.statement
+        return Result(rows=tuple(self.connection.execute(asked.sql, asked.parameters, prepare_flags=OURS)))
 
     def _asked(self, statement: Statement) -> Result:
         self.moment.is_foreign = True

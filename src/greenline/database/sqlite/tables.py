@@ -14,6 +14,7 @@ from greenline.kernel.actions import DIGEST_BYTES
 FILE = "greenline.db"
 FORMAT = 1
 PREFIX = "greenline_"
+SECRET = ("greenline_users", "verifier")
 OURS = apsw.SQLITE_PREPARE_PERSISTENT
 FOREIGN = apsw.SQLITE_PREPARE_NORMALIZE
 """`prepare_flags` of our own statements and of clients'. SQLite does nothing about the second; but prepared statements

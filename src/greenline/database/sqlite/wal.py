@@ -55,14 +55,17 @@ class Wal:
         self._index = os.open(f"{path}-shm", os.O_RDONLY | os.O_CLOEXEC)
         (size,) = _PAGE_SIZE.unpack(os.pread(self.main, _PAGE_SIZE.size, 0))
         self._page_size = 65536 if size == 1 else size
+        self._is_closed = False
         self._salts = b""
         self._known = 0
         """Frames that were looked at since the log began with these salts."""
         self._frames: dict[int, int] = {}
 
     def close(self) -> None:
-        for file in (self.main, self.log, self._index):
-            os.close(file)
+        if not self._is_closed:
+            self._is_closed = True
+            for file in (self.main, self.log, self._index):
+                os.close(file)
 
     def extent(self) -> Extent:
         """As of now: exact only while nobody writes."""

@@ -3,7 +3,7 @@
 A transaction cannot be split, and the engine may commit no further than the log has it. So a commit takes place when
 all that was applied may be committed; under load more is applied in the meantime, so once a transaction is
 old, or somebody waits for its end, nothing more is applied in it: the permission for all comes within one forced
-write. Whoever needs the committed state between two transactions (a base for an overlay, a snapshot) waits for that too.
+write. Whoever needs the state between two transactions (a base for an overlay, a snapshot) waits for that too.
 
 Other threads put jobs here and read where it stands. If anything fails that is nobody's outcome it is broken, for good.
 """
@@ -116,7 +116,7 @@ class Writer:
                 self._on_apply(job[0], job[1])
             else:
                 self._on_commit(job[0].position, job[1])
-        except Exception as error:  # whatever it is, it is no outcome
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is no outcome
             self.on_break(f"the database has failed: {str(error) or type(error).__name__}")
 
     def _on_apply(self, request: Apply, done: Done) -> None:
@@ -199,9 +199,7 @@ class Writer:
     def opened(self) -> Opened:
         """In the thread: where it stands."""
         said = stands(self._connection)
-        return Opened(
-            self.position, self._bundles.outcomes, self.durable, basis.read(self._path.parent, said.basis)
-        )
+        return Opened(self.position, self._bundles.outcomes, self.durable, basis.read(self._path.parent, said.basis))
 
     @property
     def bundles(self) -> Bundles:

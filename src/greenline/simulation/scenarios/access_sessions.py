@@ -6,8 +6,8 @@ tells nothing before it is safe, so that there is nothing to be replayed to the 
 
 from __future__ import annotations
 
-from greenline.database.sessions import STORED_BYTES, WINDOW
-from greenline.kernel.actions import Outcome, OutcomeOf, Verdict
+from greenline.database.sessions import STORED_BYTES
+from greenline.kernel.actions import WINDOW, Outcome, OutcomeOf, Verdict
 from greenline.kernel.database import Expire
 from greenline.replication.messages import Bundle
 from greenline.replication.port import Reads, Refused
