@@ -98,7 +98,7 @@ def test_replicas_whose_digests_differ_are_named() -> None:
 
 def looks(reds: int = 9) -> dict[str, Look]:
     """p and q without r, which is alone with what it has accepted."""
-    prim = Prim(3, 1, ("p", "q"))
+    prim = Prim(3, 1, ("p", "q"), (1, 1))
     many = Standing("RegPrim", prim, True, ("p", "q"), green=1612, white=1403)
     alone = Standing("NonPrim", prim, False, ("r",), green=1404, white=1403, reds=reds)
     seen, dirty = Seen(1200, 1522), Seen(1200, 1531)

@@ -128,18 +128,18 @@ def test_what_is_accepted_is_told_at_once_and_its_outcome_when_it_is_green() -> 
 
 
 def test_a_long_partition_does_not_stop_who_only_wants_to_be_accepted() -> None:
-    """64 outcomes are kept for a session: whoever has that many open goes on in another."""
+    """256 outcomes are kept for a session: whoever has that many open goes on in another."""
 
     async def story(stage: Stage) -> None:
         server = await stage.server()
         async with client(server) as db:
             await db.execute(TABLE)
             server.is_primary = False
-            accepted = [await db.execute(INSERT, (number,), wait="accepted") for number in range(200)]
+            accepted = [await db.execute(INSERT, (number,), wait="accepted") for number in range(800)]
             server.join()
             await asyncio.gather(*(each.green() for each in accepted))
 
-            assert stage.written == list(range(200))
+            assert stage.written == list(range(800))
             assert len({each.session for each in accepted}) == 4
 
     play(story)

@@ -28,7 +28,7 @@ ROAMING = 3
 PAUSE_S = 0.02
 """Of a client, between two requests."""
 PATIENCE_S = 30.0
-"""Until all that was accepted is green, once all is well."""
+"""For the beginning; and until all that was accepted is green, once all is well."""
 HISTORY = "history.jsonl"
 _POLL_S = 0.1
 
@@ -92,10 +92,11 @@ async def _run(local: Local, recorder: Recorder, seconds: float, seed: str) -> N
         at_once = [Actor(f"{name}'", client(local, at=name), recorder, seed, name) for name in local.names]
         roaming = [Actor(f"c{number}", client(local), recorder, seed) for number in range(ROAMING)]
         everybody = [*waiting, *at_once, *roaming]
-        for actor in everybody:
-            await stack.enter_async_context(actor.db)
-        await prepare(roaming[0].db)
-        await asyncio.gather(*(actor.db.query("SELECT 1") for actor in everybody))  # a strict one: all of it is there
+        async with asyncio.timeout(PATIENCE_S):
+            for actor in everybody:
+                await stack.enter_async_context(actor.db)
+            await prepare(roaming[0].db)
+            await asyncio.gather(*(actor.db.query("SELECT 1") for actor in everybody))  # strict: everybody has it all
         until = time.monotonic() + seconds
         async with asyncio.TaskGroup() as tasks:
             for actor in waiting:
@@ -127,7 +128,8 @@ async def _compare(actors: list[Actor], recorder: Recorder, patience: float) -> 
     """What the nodes come to, once all are at one position."""
     while True:
         called = time.monotonic()
-        stands = await asyncio.gather(*(actor.db.digests() for actor in actors))
+        async with asyncio.timeout(PATIENCE_S):
+            stands = await asyncio.gather(*(actor.db.digests() for actor in actors))
         if len({each.position for each in stands}) == 1 or called > patience:
             break
         await asyncio.sleep(_POLL_S)

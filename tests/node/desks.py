@@ -13,6 +13,7 @@ from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import (
     Failure,
     Inquiry,
+    Question,
     Reply,
     Result,
     Role,

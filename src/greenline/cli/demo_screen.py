@@ -103,23 +103,14 @@ def scale(looks: dict[ProcId, Look]) -> tuple[int, int]:
 
 
 def bar(stands: Standing, base: int, span: int) -> Text:
-    """White, then green, then red: where this replica stands among all."""
+    """White, then green, then red: where this replica stands among all. Whatever there is, be it one, is to be seen."""
     text = Text()
-    begun = 0
-    for (mark, style), end in (
-        (_WHITE, stands.white),
-        (_GREEN, stands.green),
-        (_RED, stands.green + stands.reds),
-    ):
-        column = max(begun, _column(end - base, span))
+    begun, before = 0, 0
+    for (mark, style), end in ((_WHITE, stands.white), (_GREEN, stands.green), (_RED, stands.green + stands.reds)):
+        column = max(begun + (end > before), _LEAD + (end - base) * (_BAR - _LEAD) // span)
         text.append(mark * (column - begun), style)
-        begun = column
+        begun, before = column, end
     return text
-
-
-def _column(ahead: int, span: int) -> int:
-    """Of what is so many bundles ahead of the base; rounded up, since a single red one is to be seen."""
-    return _LEAD + -(-ahead * (_BAR - _LEAD) // span)
 
 
 def _legend() -> Text:

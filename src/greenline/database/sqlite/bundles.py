@@ -18,7 +18,7 @@ from greenline.database.sqlite.determinism import Moment
 from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.sessions import Sessions
 from greenline.database.sqlite.statements import Executor, Vanished
-from greenline.kernel.actions import DIGEST_BYTES, Outcome, OutcomeOf, opened
+from greenline.kernel.actions import DIGEST_BYTES, Outcome, OutcomeOf
 from greenline.kernel.database import Activate, System
 from greenline.kernel.statements import Failure, encode
 
@@ -85,7 +85,7 @@ class Bundles:
             # A horizon that lies ahead would refuse everybody who is still to come: it is here at most.
             assert not isinstance(each, Activate), "refused above"
             self._sessions.expire(min(each.before, position))
-        replies = Deciding(self.executor, self._sessions, self._fates, self._limits, position).decide(opened(chunks))
+        replies = Deciding(self.executor, self._sessions, self._fates, self._limits, position).decide(chunks)
         self._sessions.write()
         self.outcomes = blake2b(self.outcomes + encode(replies), digest_size=DIGEST_BYTES).digest()
         self.position = position

@@ -11,9 +11,10 @@ from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.runs import MOST, Task, is_known_to_run
 from greenline.database.sqlite.sessions import Known, Sessions
 from greenline.database.sqlite.statements import Came, Executor, Vanished
-from greenline.kernel.actions import Action, Outcome, Read, Verdict, digest_of
+from greenline.kernel.actions import Action, Outcome, Read, Verdict, declared, digest_of, unpack
 from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import (
+    NOT_SAID,
     Body,
     Conflict,
     Failure,
@@ -55,14 +56,50 @@ class Deciding:
         self._tasks: list[Task] = []
         """To be executed together."""
 
-    def decide(self, actions: list[Action | None]) -> tuple[Outcome, ...]:
+    def decide(self, chunks: tuple[bytes, ...]) -> tuple[Outcome, ...]:
+        """What each action of a bundle comes to. Of a chunk that cannot be opened, all have failed."""
+        for chunk in chunks:
+            try:
+                actions = unpack(chunk)
+            except Garbled:
+                first = len(self._replies)
+                subs = range(first, first + declared(chunk))
+                self._replies += [Outcome(Verdict.FAILED, _GARBLED, self._position, sub) for sub in subs]
+                continue
+            if not (len(actions) > 1 and self._decide_straight(actions)):
+                self._decide_each(actions)
+        self._execute()
+        return tuple(self._replies)
+
+    def _decide_straight(self, actions: tuple[Action, ...]) -> bool:
+        """The next requests of a session, all with the same text: what a busy client sends. False: nothing is done."""
+        self._execute()
+        first, count = actions[0], len(actions)
+        session = None if self._fates else self._sessions.is_next(first, count)
+        if session is None or not _are_alike(actions):
+            return False
+        try:
+            works = [_BODIES.decode(action.body) for action in actions]
+        except UNREADABLE:
+            return False
+        sql = _common_text(works)
+        if sql is None or not is_known_to_run(self._executor, sql):
+            return False
+        position, sub = self._position, len(self._replies)
+        values = runs.straight(self._executor, sql, actions, works, sub)  # type: ignore[arg-type]  # all are Work
+        if values is None:
+            return False
+        outcomes = [Outcome(Verdict.DONE, value, position, place) for place, value in enumerate(values, sub)]
+        self._sessions.hear_all(session, first.received, count, position)
+        session.keep_all(outcomes)
+        self._replies += outcomes
+        return True
+
+    def _decide_each(self, actions: tuple[Action, ...]) -> None:
         position, replies, tasks = self._position, self._replies, self._tasks
         hear, decode, executor, fates = self._sessions.hear, _BODIES.decode, self._executor, self._fates
         running: str | None = None
-        for sub, action in enumerate(actions):
-            if action is None:
-                replies.append(Outcome(Verdict.FAILED, _GARBLED, position, sub))
-                continue
+        for sub, action in enumerate(actions, len(replies)):
             if action.is_relaxed:
                 replies.append(self._relaxed(action, sub))
                 continue
@@ -78,7 +115,8 @@ class Deciding:
             try:
                 body = decode(action.body)
             except UNREADABLE:
-                self._finish(sub, session, action.number, GARBLED)
+                self._execute()
+                self._finish(sub, session, GARBLED)
                 continue
             if (
                 type(body) is Work
@@ -94,9 +132,7 @@ class Deciding:
             else:
                 self._execute()
                 running = None  # the schema may be another one from here on
-                self._finish(sub, session, action.number, self._one(sub, action, body))
-        self._execute()
-        return tuple(replies)
+                self._finish(sub, session, self._one(sub, action, body))
 
     def _relaxed(self, action: Action, sub: int) -> Outcome:
         told = self._sessions.hear_relaxed(action, self._position)
@@ -109,16 +145,16 @@ class Deciding:
         outcomes = runs.run(self._executor, self._tasks, self._position)
         if outcomes is None:
             for _, sub, action, work, session in self._tasks:
-                self._finish(sub, session, action.number, self._one(sub, action, work))
+                self._finish(sub, session, self._one(sub, action, work))
         else:
-            for (_, sub, action, _, session), outcome in zip(self._tasks, outcomes, strict=True):
+            for (_, sub, _, _, session), outcome in zip(self._tasks, outcomes, strict=True):
                 self._replies[sub] = outcome
-                session.keep(action.number, outcome, self._kept_bytes)
+                session.keep(outcome, self._kept_bytes)
         self._tasks.clear()
 
-    def _finish(self, sub: int, session: Known, number: int, came: Came) -> None:
+    def _finish(self, sub: int, session: Known, came: Came) -> None:
         outcome = self._replies[sub] = Outcome(_verdict(came), encode(came), self._position, sub)
-        session.keep(number, outcome, self._kept_bytes)
+        session.keep(outcome, self._kept_bytes)
 
     def _one(self, sub: int, action: Action, body: Body) -> Came:
         place = self._position, sub
@@ -158,6 +194,27 @@ class Deciding:
         else:
             execute(_DROP_USER, (body.user,), prepare_flags=OURS)
         return (Result(self._executor.connection.changes()),)
+
+
+def _are_alike(actions: tuple[Action, ...]) -> bool:
+    """All of one session, numbered one after the other, and nothing special about any. In few steps for many."""
+    first = actions[0]
+    numbers = list(range(first.number, first.number + len(actions)))
+    return [action.number for action in actions] == numbers and {
+        (action.session, action.received, action.is_relaxed, action.reads) for action in actions
+    } == {(first.session, first.received, False, ())}
+
+
+def _common_text(works: list[Body]) -> str | None:
+    """Of actions of one statement each, with parameters in order, that expect nothing."""
+    if {type(work) for work in works} != {Work}:
+        return None
+    several = [work.statements for work in works]  # type: ignore[union-attr]  # all are Work
+    if {len(statements) for statements in several} != {1}:
+        return None
+    kinds = {(one.sql, one.expected, type(one.parameters)) for (one,) in several}
+    sql = several[0][0].sql
+    return sql if kinds == {(sql, NOT_SAID, tuple)} else None
 
 
 def _verdict(came: Came) -> Verdict:

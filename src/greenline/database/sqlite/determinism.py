@@ -22,6 +22,8 @@ from itertools import count
 
 import apsw
 
+from greenline.kernel.statements import Question, Work
+
 UNIX_EPOCH_MS = 210_866_760_000_000
 """The first of January 1970, in milliseconds of the Julian day, as SQLite counts."""
 DAY_MS = 86_400_000
@@ -29,20 +31,22 @@ RANDOM_BYTES = 64
 """Of a digest."""
 
 _names = count(1)
+_NOTHING = Work(0, 0, ())
 
 
 class Moment:
     """What the hooks of one connection know of the action that runs on it."""
 
-    __slots__ = ("calls", "has_write_failed", "is_foreign", "now", "number", "seed", "session", "steps", "total")
+    __slots__ = ("_called", "_calls", "has_write_failed", "is_foreign", "number", "session", "steps", "total", "work")
 
     def __init__(self) -> None:
-        self.now = 0
-        self.seed = 0
+        self.work: Work | Question = _NOTHING
+        """What runs, with its time and where its chance begins."""
         self.session = ""
         self.number = 0
-        self.calls = 0
-        """Of chance, by this action."""
+        self._called: Work | Question = _NOTHING
+        self._calls = 0
+        """Of chance, by that one."""
         self.total = 0
         """Changes on this connection before this action."""
         self.steps = 0
@@ -51,14 +55,20 @@ class Moment:
         """A client's statement is prepared or run, not one of ours."""
         self.has_write_failed = False
 
-    def begin(self, now: int, seed: int, session: str, number: int, total: int) -> None:
-        self.now = now
-        self.seed = seed
+    def begin(self, work: Work | Question, session: str, number: int, total: int) -> None:
+        self.work = work
         self.session = session
         self.number = number
-        self.calls = 0
         self.total = total
         self.steps = 0
+        self._called = _NOTHING
+
+    def call(self) -> int:
+        """Of chance: the how many-th it is by what runs now."""
+        if self._called is not self.work:
+            self._called, self._calls = self.work, 0
+        self._calls += 1
+        return self._calls
 
 
 class Clock(apsw.VFS):
@@ -73,7 +83,7 @@ class Clock(apsw.VFS):
     # Names of SQLite's.
 
     def xCurrentTimeInt64(self) -> int:  # noqa: N802
-        return UNIX_EPOCH_MS + self.moment.now // 1000
+        return UNIX_EPOCH_MS + self.moment.work.now // 1000
 
     def xCurrentTime(self) -> float:  # noqa: N802
         return self.xCurrentTimeInt64() / DAY_MS
@@ -122,8 +132,7 @@ def take_over_functions(connection: apsw.Connection, moment: Moment) -> None:
 
 
 def chance(moment: Moment, size: int) -> bytes:
-    moment.calls += 1
-    origin = f"{moment.seed} {moment.number} {moment.calls} {moment.session}".encode()
+    origin = f"{moment.work.seed} {moment.number} {moment.call()} {moment.session}".encode()
     blocks = range((size + RANDOM_BYTES - 1) // RANDOM_BYTES)
     return b"".join([blake2b(origin, salt=block.to_bytes(16, "big")).digest() for block in blocks])[:size]
 

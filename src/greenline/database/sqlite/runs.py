@@ -7,7 +7,7 @@ undone, and whoever asked does them one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -36,23 +36,49 @@ def is_known_to_run(executor: Executor, sql: str) -> bool:
 
 def run(executor: Executor, tasks: list[Task], position: int) -> list[Outcome] | None:
     """What each comes to; or None, and nothing is done."""
+    values: list[bytes] = []
+
+    def execute() -> None:
+        for sql, group in groupby(tasks, _SQL):
+            several = list(group)
+            actions = [action for _, _, action, _, _ in several]
+            _execute(executor, sql, _parameters(executor, actions, [work for _, _, _, work, _ in several], values))
+
+    if not _is_done(executor, execute, lambda: tasks[len(values)][1]):
+        return None
+    return [Outcome(Verdict.DONE, value, position, task[1]) for value, task in zip(values, tasks, strict=True)]
+
+
+def straight(
+    executor: Executor, sql: str, actions: tuple[Action, ...], works: list[Work], first: int
+) -> list[bytes] | None:
+    """The same of actions that all have this text; the values of their outcomes. The first one's place is `first`."""
+    values: list[bytes] = []
+
+    def execute() -> None:
+        _execute(executor, sql, _parameters(executor, actions, works, values))
+
+    return values if _is_done(executor, execute, lambda: first + len(values)) else None
+
+
+def _is_done(executor: Executor, execute: Callable[[], None], failing: Callable[[], int]) -> bool:
+    """In a savepoint: all, or nothing. `failing` says the place of the action that is at work."""
     connection = executor.connection
-    outcomes: list[Outcome] = []
     connection.execute("SAVEPOINT run", prepare_flags=OURS)
     executor.is_over = False
+    executor.moment.steps = 0
     is_done = False
     try:
-        for sql, group in groupby(tasks, _SQL):
-            _execute(executor, sql, _parameters(executor, group, position, outcomes))
+        execute()
         is_done = not executor.schema.holds_last_rowid()
     except Fails:
         pass
     except (apsw.Error, *OF_PARAMETERS) as error:
-        _check(executor, error, tasks[len(outcomes)][1])
+        _check(executor, error, failing())
     if not is_done:
         connection.execute("ROLLBACK TO run", prepare_flags=OURS)
     connection.execute("RELEASE run", prepare_flags=OURS)
-    return outcomes if is_done else None
+    return is_done
 
 
 def _check(executor: Executor, error: Exception, sub: int) -> None:
@@ -71,28 +97,27 @@ def _execute(executor: Executor, sql: str, parameters: Iterator[Parameters]) -> 
 
 
 def _parameters(
-    executor: Executor, tasks: Iterator[Task], position: int, outcomes: list[Outcome]
+    executor: Executor, actions: Sequence[Action], works: list[Work], values: list[bytes]
 ) -> Iterator[Parameters]:
+    """One after the other; when the next are asked for, what the one before came to is added to the values."""
     connection, moment = executor.connection, executor.moment
     set_last, last, changes = connection.set_last_insert_rowid, connection.last_insert_rowid, connection.changes
-    done, head, tail = Verdict.DONE, _HEAD, _TAIL
-    for _, sub, action, work, _ in tasks:
-        moment.now = work.now
-        moment.seed = work.seed
+    head, one, tail = _HEAD, _HEAD_OF_ONE, _TAIL
+    for action, work in zip(actions, works, strict=True):
+        moment.work = work
         moment.session = action.session
         moment.number = action.number
-        moment.calls = moment.steps = 0
         set_last(0)
         yield work.statements[0].parameters
-        last_id = last()
+        last_id, count = last(), changes()
         if last_id == LAST_ROWID:
             raise Fails(LAST_ROWID_TAKEN)
-        # As `encode((Result(changes(), last_id),))` has it, and much faster.
-        value = head + encode(changes()) + encode(last_id) + tail
-        outcomes.append(Outcome(done, value, position, sub))
+        # As `encode((Result(count, last_id),))` has it, and much faster.
+        values.append((one if count == 1 else head + encode(count)) + encode(last_id) + tail)
 
 
 _SQL = itemgetter(0)
 _WHOLE = encode((Result(),))
 _HEAD, _TAIL = _WHOLE[:3], _WHOLE[5:]
+_HEAD_OF_ONE = _HEAD + encode(1)
 assert _HEAD + encode(300) + encode(70_000) + _TAIL == encode((Result(300, 70_000),)), "results are encoded otherwise"

@@ -16,6 +16,8 @@ from greenline.database.sqlite.connection import OURS
 from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import WINDOW, Action, Outcome, OutcomeOf, Verdict
 
+Piece = tuple[int, bytes]
+"""The last number of those whose outcomes are packed in it."""
 SMALL = 256
 """Bytes of an outcome that are kept in any case. Runs come to less, so that it does not matter when they are kept."""
 
@@ -25,42 +27,75 @@ _EXPIRE = "DELETE FROM greenline_sessions WHERE used < ?"
 
 
 class Known:
-    """One session. Outcomes are kept for the numbers after `received`, up to `last`."""
+    """One session. Outcomes are kept for the numbers after `received`, up to `decided`; packed, but for the latest."""
 
-    __slots__ = ("kept", "kept_bytes", "last", "name", "received", "used")
+    __slots__ = ("decided", "fresh", "large", "last", "name", "pieces", "received", "used")
 
     def __init__(self, name: str, last: int = 0, received: int = 0, used: int = 0) -> None:
         self.name = name
         self.last = last
+        """The last number whose turn it was; what it came to may not be known yet."""
+        self.decided = last
         self.received = received
         self.used = used
-        self.kept: dict[int, Outcome] = {}
-        self.kept_bytes = 0
+        self.pieces: list[Piece] = []
+        """What earlier bundles came to, one after the other."""
+        self.fresh: list[Outcome] = []
+        """What this one came to, up to `decided`."""
+        self.large: list[tuple[int, int]] = []
+        """Numbers whose values are not small, and their sizes."""
 
     def release(self, received: int) -> None:
         """The client has the outcomes up to this number."""
-        kept, number = self.kept, self.received
-        while number < received and number < self.last:
-            number += 1
-            if number in kept:
-                self.kept_bytes -= len(kept.pop(number).value)
-        self.received = number
+        self.received = min(received, self.last)
+        gone = 0
+        while gone < len(self.pieces) and self.pieces[gone][0] <= self.received:
+            gone += 1
+        del self.pieces[:gone]
+        if self.large:
+            self.large = [each for each in self.large if each[0] > self.received]
 
-    def keep(self, number: int, outcome: Outcome, most: int) -> None:
-        if number <= self.received:
-            return
+    def keep(self, outcome: Outcome, most: int) -> None:
+        """Of the next one that is not decided."""
+        self.decided += 1
         size = len(outcome.value)
-        if size > SMALL and (size > STORED_BYTES or self.kept_bytes + size > most):
-            outcome = Outcome(outcome.verdict, b"", outcome.position, outcome.sub, is_whole=False)
-        self.kept[number] = outcome
-        self.kept_bytes += len(outcome.value)
+        if size > SMALL:
+            if size > STORED_BYTES or sum([each for _, each in self.large]) + size > most:
+                outcome = Outcome(outcome.verdict, b"", outcome.position, outcome.sub, is_whole=False)
+            else:
+                self.large.append((self.decided, size))
+        self.fresh.append(outcome)
 
-    def in_order(self) -> list[Outcome]:
-        return [self.kept[number] for number in range(self.received + 1, self.last + 1)]
+    def keep_all(self, outcomes: list[Outcome]) -> None:
+        """Small ones, of the next that are not decided."""
+        self.decided += len(outcomes)
+        self.fresh += outcomes
 
     def again(self, number: int) -> Outcome:
-        kept = self.kept[number]
+        kept = self._kept(number)
         return Outcome(kept.verdict, kept.value, kept.position, kept.sub, is_again=True, is_whole=kept.is_whole)
+
+    def _kept(self, number: int) -> Outcome:
+        behind = number - self.decided - 1
+        if -behind <= len(self.fresh):
+            return self.fresh[behind]
+        last, packed = next(piece for piece in self.pieces if piece[0] >= number)
+        return _OUTCOMES.decode(packed)[number - last - 1]
+
+    def settle(self) -> bytes:
+        """The bundle is over: all that is kept, packed."""
+        if self.fresh:
+            self.pieces.append((self.decided, _ENCODER.encode(self.fresh)))
+            self.fresh = []
+        return _ENCODER.encode(self.pieces)
+
+    def unpack(self, packed: bytes) -> None:
+        """What `settle` has packed."""
+        self.pieces = _PIECES.decode(packed)
+        for last, piece in self.pieces:
+            for behind, outcome in enumerate(reversed(_OUTCOMES.decode(piece))):
+                if len(outcome.value) > SMALL and last - behind > self.received:
+                    self.large.append((last - behind, len(outcome.value)))
 
 
 class Sessions:
@@ -95,6 +130,22 @@ class Sessions:
             return Outcome(Verdict.CROWDED)
         session.last = number
         return session
+
+    def is_next(self, first: Action, count: int) -> Known | None:
+        """The session whose next requests these are, from `first` on, and may all be decided; nothing is changed."""
+        session = self.used.get(first.session) or self.find(first.session)
+        if session is None or first.number != session.last + 1:
+            return None
+        received = max(session.received, min(first.received, session.last))
+        return session if session.last + count - received <= WINDOW else None
+
+    def hear_all(self, session: Known, received: int, count: int, position: int) -> None:
+        """The next requests of a session, which `is_next` has found."""
+        session.used = position
+        self.used[session.name] = session
+        if received > session.received:
+            session.release(received)
+        session.last += count
 
     def hear_relaxed(self, action: Action, position: int) -> Outcome | None:
         """None: it is to be refused, as any is here, which decides it."""
@@ -131,10 +182,7 @@ class Sessions:
 
     def write(self) -> None:
         """The rows of those that were used."""
-        rows = [
-            (each.name, each.last, each.received, each.used, _ENCODER.encode(each.in_order()))
-            for each in self.used.values()
-        ]
+        rows = [(each.name, each.last, each.received, each.used, each.settle()) for each in self.used.values()]
         if rows:
             self._connection.executemany(_REPLACE, rows, prepare_flags=OURS)
         self.used.clear()
@@ -162,9 +210,7 @@ class Sessions:
             return None
         last, received, used, outcomes = row
         known = Known(name, last, received, used)
-        kept = _OUTCOMES.decode(outcomes)
-        known.kept = dict(zip(range(received + 1, last + 1), kept, strict=True))
-        known.kept_bytes = sum(len(outcome.value) for outcome in kept)
+        known.unpack(outcomes)
         self._known[name] = known
         return known
 
@@ -173,9 +219,10 @@ def _not_next(session: Known, number: int) -> Outcome | None:
     if number <= session.received:
         return Outcome(Verdict.RELEASED)
     if number <= session.last:
-        return session.again(number) if number in session.kept else None
+        return session.again(number) if number <= session.decided else None
     return Outcome(Verdict.EARLY)
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _OUTCOMES = msgspec.msgpack.Decoder(list[Outcome])
+_PIECES = msgspec.msgpack.Decoder(list[Piece])

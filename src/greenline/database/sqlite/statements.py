@@ -103,7 +103,7 @@ class Executor:
             self.schema.has_changed()
 
     def begin(self, work: Work | Question, session: str, number: int) -> None:
-        self.moment.begin(work.now, work.seed, session, number, self.connection.total_changes())
+        self.moment.begin(work, session, number, self.connection.total_changes())
         self.connection.set_last_insert_rowid(0)
         self.is_over = False
 
