@@ -15,9 +15,9 @@ from greenline.client import Client, connect
 from greenline.node.certificates import ca_pem
 from greenline.node.config import FILE, BadConfig, Checked, Tls, load, written
 from greenline.node.envelope import credential
+from greenline.node.front import CA_FILE
 from greenline.node.users import OPERATOR
 
-CA_FILE = "ca.pem"
 PASSWORD = "GREENLINE_PASSWORD"
 
 Place = Annotated[Path, typer.Option("--dir", help="Where a node's files live: then you are its operator.")]

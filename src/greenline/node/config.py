@@ -53,9 +53,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from greenline.database.sqlite.limits import OF_A_SITE
+from greenline.database.sqlite.limits import Limits as DatabaseLimits
 from greenline.kernel.identities import ProcId, proc_id
 from greenline.kernel.scribe import Depth
 from greenline.node import keyfile
+from greenline.node.edge import Limits
 from greenline.node.keyfile import Kept
 from greenline.node.transport import Address, Link
 from greenline.replication.settings import Settings as EngineSettings
@@ -164,7 +167,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     clients: dict[ProcId, Address]
     """Where each member listens for clients."""
     engine: EngineSettings
-    limits: dict[str, Any]
+    limits: Limits
+    """What clients may take of the node."""
+    of_database: DatabaseLimits
 
     @property
     def home(self) -> Path:
@@ -259,6 +264,7 @@ def _checked(raw: NodeConfig, path: Path) -> Checked:
     clients |= _of_members(raw.clients, "clients", addresses)
     if admin is not None:
         admins[raw.name] = admin
+    _refuse_unknown(raw.limits, [*Limits.__struct_fields__, *OF_A_SITE], "limits.")
     link = _link(raw.link)
     key_file = _key_file(raw, path.parent)
     return Checked(
@@ -281,7 +287,8 @@ def _checked(raw: NodeConfig, path: Path) -> Checked:
         web=None if raw.web is None else address_of("web", raw.web),
         clients=clients,
         engine=_engine(raw, addresses),
-        limits=raw.limits,
+        limits=_converted(_some(raw.limits, Limits), Limits, "limits."),
+        of_database=_converted(_some(raw.limits, DatabaseLimits), DatabaseLimits, "limits."),
     )
 
 
@@ -333,6 +340,10 @@ def _engine(raw: NodeConfig, addresses: dict[ProcId, Address]) -> EngineSettings
         return msgspec.convert(ours | raw.engine, EngineSettings)
     except msgspec.ValidationError as error:
         raise ValueError(_plainly(str(error), "engine.")) from None
+
+
+def _some(table: dict[str, Any], of: type[msgspec.Struct]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name in of.__struct_fields__}
 
 
 def _converted(table: dict[str, Any], into: type[_T], where: str) -> _T:

@@ -7,17 +7,16 @@ open again.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from greenline.access.wire import Bundle
-from greenline.kernel.actions import Action, OutcomeOf, pack
+from greenline.kernel.actions import OutcomeOf
 from greenline.kernel.database import Digest, DigestOf
 from greenline.kernel.identities import Configuration, ProcId
-from greenline.kernel.statements import Failure, Inquiry, Member, Reply, Role, Statement, encode, reply_of
+from greenline.kernel.statements import Failure, Inquiry, Reply, Statement, encode, reply_of
 from greenline.node.driver import Node, Port
 from greenline.node.edge import Discarded, Listener, Told
 from greenline.replication.core import Boot, Engine, Phase
@@ -61,10 +60,13 @@ class Desk:
         self._asking: dict[int, tuple[Listener, bool]] = {}
         """Who is told, and whether also of what is only accepted."""
         self._when_green: list[Callable[[], None]] = []
+        self._digesting: list[Callable[[int, bytes, bytes], None]] = []
+        """Who waits for what the state comes to."""
 
     def begin(self, engine: Engine, database: Port, node: Node) -> None:
         """A life: this node tells the desk what its engine says."""
         self._engine, self._database, self._node = engine, database, node
+        self._digest()
 
     def end(self) -> None:
         """A life is over: what was asked may have been ordered or not."""
@@ -80,11 +82,6 @@ class Desk:
 
     def ask(self, request: bytes | OutcomeOf, reads: Reads, after: int, is_patient: bool, told: Listener) -> int:
         return self._asks(lambda ticket: Ask(ticket, request, reads, after, is_patient), told)
-
-    def appoint(self, change: Role | Member, told: Listener) -> int:
-        """An action of the node's own, in a session of its own: asked for once."""
-        session = f"{self._me}-{secrets.token_hex(8)}@{self.durable_green}"
-        return self.submit(pack((Action(session, 1, encode(change)),)), 1, Level.LOCAL, told)
 
     def reconfigure(self, change: Change, told: Listener) -> int:
         return self._asks(lambda ticket: Reconfigure(ticket, change), told)
@@ -216,18 +213,27 @@ class Desk:
         return b"" if replica is None or position < replica.low else replica.digest_at(position)
 
     def digests(self, told: Callable[[int, bytes, bytes], None]) -> None:
-        """Of a position: what the order comes to, and the state. From the database's thread."""
+        """Of a position: what the order comes to, and the state. Who asks while one is made waits for the next."""
+        self._digesting.append(told)
+        if len(self._digesting) == 1:
+            self._digest()
 
-        if self._node is None or self._database is None:
+    def _digest(self) -> None:
+        """For all who wait by now. A life that ends meanwhile leaves them to the next one."""
+        if self._node is None or self._database is None or not self._digesting:
             return
-        node = self._node
+        node, asking = self._node, len(self._digesting)
 
-        def answered(answer: Any) -> None:
-            if isinstance(answer, Digest):
-                position, state = answer.position, answer.digest
-                node.soon(lambda: told(position, self.order_digest(position), state))
+        def tell(answer: Any) -> None:
+            if self._node is not node:
+                return
+            waiting, self._digesting = self._digesting[:asking], self._digesting[asking:]
+            assert isinstance(answer, Digest), f"a digest was asked for, and answered with {answer!r}"
+            for told in waiting:
+                told(answer.position, self.order_digest(answer.position), answer.digest)
+            self._digest()
 
-        self._database(DigestOf(), answered)
+        self._database(DigestOf(), lambda answer: node.soon(lambda: tell(answer)))
 
 
 def _nobody(_: Told) -> None:

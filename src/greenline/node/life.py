@@ -119,7 +119,7 @@ class Life:
         engine = Engine(config.engine, self._acquaintance.uid)
         if self.desk is not None:
             layers.insert(0, Layer("engine", 2, engine, None, Record))
-            self._database = Sqlite(config.data / DATABASE_DIRECTORY, base=self._files.name if config.is_local else "")
+            self._database = self._opened_database()
             ports[DATABASE] = self._database.ask
         log = FaultyLog(config.data / "log", self._faults) if config.is_local else Log(config.data / "log")
         try:
@@ -157,6 +157,10 @@ class Life:
             self.desk.end()
         self._close_database()
         self._traces.close()
+
+    def _opened_database(self) -> Sqlite:
+        base = self._files.name if self.config.is_local else ""
+        return Sqlite(self.config.data / DATABASE_DIRECTORY, self.config.of_database, base)
 
     def _close_database(self) -> None:
         if self._database is not None:

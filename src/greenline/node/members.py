@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 
 from greenline.kernel.statements import Member, Reply, Result
+from greenline.node.attendant import appointing
 from greenline.node.bootstrap import CannotJoin, Known
 from greenline.node.config import Checked, address_of, members_of, written
 from greenline.node.desk import Desk
 from greenline.node.driver import Node
 from greenline.node.edge import Told
 from greenline.node.logs import Logger
-from greenline.replication.port import Refused, Replied, Unanswered
+from greenline.replication.port import Level, Refused, Replied, Unanswered
 
 APPOINTS_WITHIN_S = 10.0
 
@@ -56,7 +57,9 @@ class Members:
         if (problem := _why_nowhere(member, self.known)) is not None:
             raise CannotJoin(problem)
         over: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
-        desk.appoint(member, lambda told: None if over.done() else over.set_result(told))
+        desk.submit(
+            appointing(member, desk), 1, Level.LOCAL, lambda told: None if over.done() else over.set_result(told)
+        )
         try:
             told = await asyncio.wait_for(over, APPOINTS_WITHIN_S)
         except TimeoutError:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import msgspec
 
 MEBIBYTE = 1024 * 1024
+OF_A_SITE = ("readers", "query_seconds", "result_bytes", "cache_bytes", "wal_bytes", "checkpoint_seconds")
+"""Which of them a site may choose."""
 
 
 class Limits(msgspec.Struct, frozen=True):
