@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from greenline.client import OutcomeUnknown, Refused, TimedOut, Unreachable, link
-from greenline.kernel.actions import unpack
+from greenline.kernel.actions import WINDOW, unpack
 from greenline.replication import port
 from tests.client.places import CREDENTIAL, INSERT, TABLE, Stage, client, play, until
 
@@ -21,18 +21,18 @@ def test_a_connection_that_dies_before_the_answer_does_not_repeat_the_write() ->
         async with client(cable) as db:
             await db.execute(TABLE)
             server.is_mute = True
-            asked = [asyncio.create_task(db.execute(INSERT, (number,))) for number in range(100)]
-            await until(lambda: stage.count == 64)
+            asked = [asyncio.create_task(db.execute(INSERT, (number,))) for number in range(WINDOW + 36)]
+            await until(lambda: stage.count == WINDOW)
 
             server.is_mute = False
             cable.cut()
             written = await asyncio.gather(*asked)
 
-            assert stage.written == list(range(100))
+            assert stage.written == list(range(WINDOW + 36))
             assert [each.outcome.is_again for each in written if not isinstance(each.outcome, Exception | None)] == (
-                [True] * 64 + [False] * 36
+                [True] * WINDOW + [False] * 36
             )
-            assert [each.last_id for each in written] == list(range(1, 101))
+            assert [each.last_id for each in written] == list(range(1, WINDOW + 37))
 
     play(story)
 

@@ -14,8 +14,8 @@ from random import Random
 from greenline.cli.local import Local
 from greenline.cli.say import Misuse
 from greenline.kernel.identities import ProcId
+from greenline.node.calls import NoAnswer
 from greenline.node.status import Status
-from greenline.replication.standing import Standing
 from tests.jepsen.history import Ended, Operation, Recorder
 from tests.jepsen.nemesis import Nemesis
 
@@ -34,7 +34,7 @@ class Comings:
         self._chance = Random(f"comings {seed}")
         self._came = 0
         self._there: list[ProcId] = []
-        """Those that were started, and have not left."""
+        """Those that were started, and have not left for good."""
 
     async def come_and_go(self, until: float) -> None:
         """One after the other. Every other one is killed while it is given the state, and started again."""
@@ -48,31 +48,28 @@ class Comings:
             if self._is_up(name):
                 self._there.append(name)
                 self._nemesis.newcomers.append(name)
-            left = until - time.monotonic()
-            await asyncio.sleep(self._chance.uniform(0, max(0, min(left, STAYS_S))))
-            if self._is_up(name) and left > LEAST_S:
-                await self._leave(name, left)
+                await asyncio.sleep(self._chance.uniform(0, STAYS_S))
+                await self._leave(name, until)
 
     async def all_leave(self) -> None:
         """When all is well again: whoever could not before, or was not told that it could."""
-        end = time.monotonic() + PATIENCE_S
         for name in list(self._there):
-            while not self._standing(name).is_primary and not self._has_left(name):
-                assert time.monotonic() < end, f"{name} has come, and is no replica: {self._standing(name)}"
-                await asyncio.sleep(_POLL_S)
-            if self._has_left(name):
-                self._stop(name)
-            else:
-                assert await self._leave(name, PATIENCE_S), f"{name} cannot leave although all is well"
+            has_left = await self._leave(name, time.monotonic() + PATIENCE_S)
+            assert has_left, f"{name} cannot leave although all is well: {self._status(name)}"
 
-    async def _leave(self, name: ProcId, within: float) -> bool:
-        has_left = await self._do("leave", name, within)
-        if has_left:
-            self._stop(name)
-        return has_left
+    async def _leave(self, name: ProcId, until: float) -> bool:
+        """It is stopped once nobody needs it any more."""
+        while (left := until - time.monotonic()) > 0:
+            status = self._status(name)
+            if isinstance(status, Status) and status.left is not None:
+                self._stop(name)
+                return True
+            if isinstance(status, Status) and status.standing is not None and status.standing.is_primary:
+                await self._do("leave", name, left)
+            await asyncio.sleep(_POLL_S)
+        return False
 
     def _stop(self, name: ProcId) -> None:
-        """It has left: nobody needs it any more."""
         self._there.remove(name)
         self._nemesis.newcomers.remove(name)
         pid = Local(self._place).pid(name)
@@ -107,10 +104,5 @@ class Comings:
         local = Local(self._place)
         return name in local.names and local.pid(name) is not None
 
-    def _has_left(self, name: ProcId) -> bool:
-        return self._standing(name).because == "we have left"
-
-    def _standing(self, name: ProcId) -> Standing:
-        status = Local(self._place).status(name)
-        found = status.standing if isinstance(status, Status) else None
-        return found or Standing("it does not answer")
+    def _status(self, name: ProcId) -> Status | NoAnswer:
+        return Local(self._place).status(name)

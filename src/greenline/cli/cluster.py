@@ -36,7 +36,7 @@ def status(
 
     white: so much of the order is on all disks; green: is ordered here; red: accepted here, and not ordered yet.
     """
-    found = statuses(_given(at) if at else known(place))
+    found = statuses(_given(at) if at else everybody(place))
     if wants_json:
         as_json({name: _plain(each) for name, each in found.items()})
     else:
@@ -78,6 +78,17 @@ def known(place: Path) -> dict[ProcId, Address]:
         return {name: address for config in configs for name, address in sorted(config.admins.items())}
     except BadConfig as mistake:
         raise Misuse(f"{mistake}; or ask a node with --at HOST:PORT") from None
+
+
+def everybody(place: Path) -> dict[str, Address]:
+    """The admin ports of all members: of the files, and of whoever came since, as they know of each other; of nobody
+    who has left."""
+    admins = known(place)
+    answers = [each for each in statuses(admins).values() if isinstance(each, Status)]
+    for each in answers:
+        admins |= {name: address_of("admin", it.admin) for name, it in each.members.items() if name not in admins}
+    gone = {name for each in answers for name in each.gone}
+    return {name: admin for name, admin in sorted(admins.items()) if name not in gone}
 
 
 def statuses(admins: dict[str, Address]) -> dict[str, Status | NoAnswer]:

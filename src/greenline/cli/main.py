@@ -34,6 +34,9 @@ app.command("restart", epilog="Example: greenline restart r")(cluster.restart)
 app.command("join", epilog=members.JOIN)(members.join)
 app.command("leave", epilog="Example: greenline leave s")(members.leave)
 app.command("remove", epilog="Example: greenline remove s --dead")(members.remove)
+app.command("survive", epilog='Example: greenline survive p --dead q --dead r --reason "the site burned down"')(
+    members.survive
+)
 app.command("user", epilog="Example: greenline user ann --role read")(members.user)
 app.command("backup", epilog="Example: greenline backup monday.db --dir greenline")(backup.backup)
 app.command("restore", epilog=backup.RESTORE)(backup.restore)

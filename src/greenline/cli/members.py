@@ -121,6 +121,26 @@ def _runs_here(name: str, place: Path) -> bool:
     return name in local.names and local.pid(name) is not None
 
 
+def survive(
+    survivors: Annotated[list[str], typer.Argument(help="Replicas that live, and are connected to each other.")],
+    dead: Annotated[list[str], typer.Option("--dead", help="One that is lost for good; repeat it for each.")],
+    reason: Annotated[str, typer.Option("--reason", help="For the record.")],
+    place: Place = PLACE,
+    at: At = None,
+    user: User = None,
+    ca: Ca = None,
+    within: Annotated[float, typer.Option("--within", help="Seconds to wait.")] = 60.0,
+) -> None:
+    """The majority is lost for good: go on without it. What only the dead had is lost, answered or not, and none of
+    them may ever come back. Together, survivors and dead are everybody."""
+
+    async def go(db: Client) -> None:
+        await db.admin.survive(survivors, dead, reason)
+
+    asked(reach(place, at, user, ca), go, within)
+    line(f"{' '.join(survivors)}  go on without {' '.join(dead)}; keep those from ever starting again")
+
+
 def user(
     name: Annotated[str, typer.Argument(help="Whom.")],
     role: Annotated[str, typer.Option("--role", help="read, write or admin.")] = "write",

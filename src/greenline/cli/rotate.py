@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from greenline.cli.cluster import known, statuses
+from greenline.cli.cluster import everybody, statuses
 from greenline.cli.node import PLACE
 from greenline.cli.say import Misuse, as_json, aside, line
 from greenline.kernel.identities import ProcId
@@ -42,7 +42,7 @@ def rotate_key(
     if bool(at) != (key is not None):
         raise Misuse("--at and --key go together: where all members are, and the file with their key")
     try:
-        admins = {text: address_of("--at", text) for text in at} if at else known(place)
+        admins = {text: address_of("--at", text) for text in at} if at else everybody(place)
         path = key or _key_file(place)
         rotator = _Rotator(admins, path)
         number = rotator.run()

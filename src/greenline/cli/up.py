@@ -138,7 +138,7 @@ class _Prompt:
                 case "restart":
                     local.restart(rest)
                 case "status":
-                    cluster.show(cluster.statuses(self._admins()))
+                    cluster.show(cluster.statuses(cluster.everybody(local.place)))
                 case _ if word in local.names and self._has_database:
                     self._ask(rest, word)
                 case _ if word in local.names:

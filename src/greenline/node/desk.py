@@ -162,6 +162,11 @@ class Desk:
         return None if isinstance(phase, Boot) else phase
 
     @property
+    def gone(self) -> tuple[ProcId, ...]:
+        """Replicas that have left, or were removed."""
+        return () if self.replica is None else tuple(gone.server for gone in self.replica.roster.gone)
+
+    @property
     def durable_green(self) -> int:
         return 0 if self.replica is None else self.replica.durable_green
 

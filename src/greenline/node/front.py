@@ -32,6 +32,7 @@ class Front:
         self._users = Users(desk, self._credential, limits)
         self.look()
         self.clients = Clients(desk, self._users, limits, self._tls)
+        life.connected = lambda: self.clients.connected
         self._web: WebServer | None = None
         if life.config.web is not None:
             self._web = WebServer(web_app(desk, self._users, limits), limits, self._tls)

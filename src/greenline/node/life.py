@@ -79,6 +79,8 @@ class Life:
         self._files = FaultyFiles(self._faults)
         self.desk = Desk(config.name) if config.database is Stored.SQLITE else None
         """Where clients ask, if there is something to ask for."""
+        self.connected: Callable[[], int] = lambda: 0
+        """How many of them there are."""
         self._try_after = FIRST_TRY_S
         self._try_at = float("inf")
         self._tried_at = float("-inf")
@@ -331,6 +333,7 @@ class Life:
         node, config, conf = self.node, self.config, self.configuration
         phase = type(node.router.layers[-1].core.phase).__name__
         is_in = () if conf is None else conf.members
+        gone = () if self.desk is None else self.desk.gone
         ring = None if self.kept is None else self.kept.keyring
         traffic = node.traffic
         return Status(
@@ -345,8 +348,9 @@ class Life:
             configuration=None if conf is None else str(conf.conf_id),
             in_configuration=is_in,
             members={
-                name: Member(written(address), name in is_in)
+                name: Member(written(address), name in is_in, written(self.members.known.admins[name]))
                 for name, address in sorted(self.members.known.addresses.items())
+                if name not in gone
             },
             delivered=self._delivered,
             sent=self._sent,
@@ -367,6 +371,9 @@ class Life:
             cut_off=tuple(sorted(node.cut_off)),
             is_local=config.is_local,
             standing=None if self.desk is None else self.desk.standing,
+            left=None if self.desk is None else self.desk.left,
+            gone=gone,
+            clients=self.connected(),
         )
 
 

@@ -51,10 +51,27 @@ class Metrics(Collector):
         yield _gauge("configuration_members", "Members of the present configuration.", len(status.in_configuration))
         yield _gauge("strangers", "Names under which somebody else speaks, too.", len(status.strangers))
         yield _gauge("current_key", "The number of the key that seals; 0 without one.", status.current_key or 0)
+        yield from _replica(status)
         members = GaugeMetricFamily("greenline_member_in", "1 for a member in the configuration.", labels=["member"])
         for name, member in status.members.items():
             members.add_metric([name], float(member.is_in))
         yield members
+
+
+def _replica(status: Status) -> Iterator[Metric]:
+    stands = status.standing
+    if stands is None:
+        return
+    yield _gauge("clients", "Clients that are connected.", status.clients)
+    yield _gauge("primary", "1 while it is in the primary component.", stands.is_primary)
+    yield _gauge(
+        "primary_index", "Of the last primary component that it knows.", stands.prim.prim_index if stands.prim else 0
+    )
+    yield _gauge("white", "Bundles of the order that are on all disks.", stands.white)
+    yield _gauge("green", "Bundles that are ordered here.", stands.green)
+    yield _gauge("red", "Bundles that are accepted here, and not ordered.", stands.reds)
+    yield _gauge("waiting", "Submissions that are in no bundle yet.", stands.waiting)
+    yield _gauge("kept_bytes", "Of bundles that are kept, since somebody may lack them.", stands.kept_bytes)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

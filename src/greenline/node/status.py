@@ -12,11 +12,12 @@ EXPECTED = frozenset({"cut off", "not met yet", "not sent", "our own", "to nobod
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A member as the file names it."""
+    """A member as the file names it, or the order since. Who has left is none."""
 
     address: str
     is_in: bool
     """It is in the present configuration."""
+    admin: str
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     is_local: bool
     standing: Standing | None = None
     """Where its replica stands, if it has one."""
+    gone: tuple[ProcId, ...] = ()
+    """Replicas that have left, or were removed."""
+    clients: int = 0
+    """That are connected."""
+    left: int | None = None
+    """The position where it has left for good, once nobody needs it any more: it may be stopped."""
 
     @property
     def oddities(self) -> list[str]:

@@ -32,7 +32,7 @@ from starlette.routing import Route
 
 from greenline.access import wire
 from greenline.access.passwords import MOST_BYTES, SALT_BYTES, verifier
-from greenline.kernel.actions import Action, Outcome, OutcomeOf, Verdict, pack
+from greenline.kernel.actions import WINDOW, Action, Outcome, OutcomeOf, Verdict, pack
 from greenline.kernel.statements import Question, Reply, Result, Role, Statement, Work, encode, reply_of
 from greenline.node import webjson
 from greenline.node.attendant import appointing
@@ -41,8 +41,6 @@ from greenline.node.scrutiny import Scrutiny, sound_request
 from greenline.node.users import OPERATOR, Known, Users
 from greenline.replication.port import Accepted, Answer, Level, Reads, Refused, Replied, Unanswered
 
-MOST_IN_BATCH = 64
-"""So many outcomes are kept for a session."""
 _QUERIES = frozenset({"select", "values", "explain", "pragma"})
 _STATUS = {
     "password": 401,
@@ -104,10 +102,8 @@ class Web:
 
     async def _batch(self, request: Request, known: Known) -> Response:
         asked = _decoded(await self._body(request), webjson.Several, '{"statements": [{"sql": "..."}]}')
-        if len(asked.statements) > MOST_IN_BATCH:
-            raise Declined(
-                "malformed", f"a batch has at most {MOST_IN_BATCH} statements; send several, or one transaction"
-            )
+        if len(asked.statements) > WINDOW:
+            raise Declined("malformed", f"a batch has at most {WINDOW} statements; send several, or one transaction")
         return await self._update(known, asked, [_work(each.statement) for each in asked.statements], is_batch=True)
 
     async def _transaction(self, request: Request, known: Known) -> Response:
