@@ -42,8 +42,10 @@ check: setup       ## the fast loop: format, lint, types, import contracts, unit
 bench: setup       ## measure the figures that the documentation states
 	@$(BIN)/python -m benchmarks
 
-soak: setup        ## storms until SECONDS have passed or a rule is broken; CORE=engine OVER=ring, CORE=node SEED=...
-ifeq ($(CORE),node)
+soak: setup        ## storms until SECONDS have passed or a rule is broken; CORE=engine OVER=ring, CORE=database SEED=...
+ifeq ($(CORE),database)
+	@JEPSEN_SECONDS=$(SECONDS) JEPSEN_SEED=$(SEED) $(BIN)/python -m pytest -s tests/jepsen/test_jepsen.py
+else ifeq ($(CORE),node)
 	@NODE_STORM_SECONDS=$(SECONDS) NODE_STORM_SEED=$(SEED) $(BIN)/python -m pytest -s tests/node/test_storm.py
 else
 	@$(BIN)/greenline simulate $(CORE) $(if $(OVER),--over $(OVER)) --nodes 5 --profile storm --soak $(SECONDS)
