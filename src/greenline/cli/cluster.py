@@ -126,6 +126,7 @@ def _show_replicas(found: dict[str, Status | NoAnswer]) -> None:
             continue
         stands = each.standing or Standing("no database")
         component = f"primary, {stands.prim.prim_index}" if stands.is_primary and stands.prim else "not primary"
+        component = "left" if each.left is not None else component
         lines = (f"{stands.white:,}", f"{stands.green:,}", f"{stands.reds:,}")
         table.add_row(name, component if each.is_ready else "none yet", " ".join(stands.here), *lines)
         if stands.awaited:

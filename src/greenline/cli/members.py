@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from greenline.cli.cluster import everybody, statuses
 from greenline.cli.local import PLACE, Local, add, waits_for
 from greenline.cli.reach import At, Ca, Place, Reach, User, reach
 from greenline.cli.say import Misuse, aside, line
@@ -21,6 +22,7 @@ from greenline.node.bootstrap import join as join_by_token
 from greenline.node.config import address_of
 from greenline.node.invitation import BadToken, token_of
 from greenline.node.status import Status
+from greenline.node.transport import Address
 
 JOIN = """\b
 Examples:
@@ -85,8 +87,20 @@ def leave(
     async def go(db: Client) -> int:
         return (await db.admin.leave(name)).position
 
+    admin = everybody(place).get(name) if at is None else None
     position = asked(reach(place, at, user, ca), go, within)
-    line(f"{name}  has left at {position}; it may be stopped once its status says that nobody needs it any more")
+    if admin is None:
+        line(f"{name}  leaves at {position}; stop it once its status says `left`: until then the others may need it")
+    elif waits_for(lambda: _has_left(admin), within):
+        line(f"{name}  has left at {position}, and may be stopped")
+    else:
+        raise Misuse(f"{name} leaves at {position}, and is needed still; stop it once its status says `left`")
+
+
+def _has_left(admin: Address) -> bool:
+    """Does it say so itself?"""
+    (status,) = statuses({"it": admin}).values()
+    return isinstance(status, Status) and status.left is not None
 
 
 def remove(

@@ -10,13 +10,17 @@ from greenline.database.sessions import STORED_BYTES
 from greenline.kernel import evidence
 from greenline.kernel.actions import Outcome, opened
 from greenline.kernel.database import Applied, Apply, Committed, Open, Opened, Restore
+from greenline.replication.messages import decode_basis
 
 
 def rows_of(request: Any, answer: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The kind and the columns of each."""
+    """The kind and the columns of each, all of one moment."""
     match request, answer:
-        case Open(), Opened(position):
+        case Open(), Opened(position, basis=basis):
             yield evidence.OPENED, {"position": position}
+            if _was_restored(position, basis):
+                # The life before may have died when that was done, and nobody was told.
+                yield evidence.RESTORED, {"position": position}
         case Apply(_, bundle), Applied(position, _, replies):
             for sub, (action, outcome) in enumerate(zip(opened(bundle), replies, strict=True)):
                 if action is not None:
@@ -27,6 +31,12 @@ def rows_of(request: Any, answer: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield evidence.RESTORED, {"position": position}
         case _, Committed(position):
             yield evidence.COMMIT, {"position": position}
+
+
+def _was_restored(position: int, basis: bytes) -> bool:
+    """It is what a snapshot has made it, and nothing since."""
+    found = decode_basis(basis) if basis else None
+    return found is not None and found.position == position
 
 
 def outcome_digest(outcome: Outcome) -> str:

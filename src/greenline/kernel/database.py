@@ -190,6 +190,8 @@ class Broken(msgspec.Struct, frozen=True, gc=False):
     node stops, and begins again from its disk."""
 
     reason: str
+    is_mistake: bool = False
+    """Of ours: it would fail again, so the node stops for good."""
 
 
 Ask = (

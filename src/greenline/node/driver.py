@@ -11,11 +11,12 @@ import asyncio
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from greenline.kernel import evidence
 from greenline.kernel.database import Broken
 from greenline.kernel.evidence import Row
 from greenline.kernel.identities import ProcId
@@ -24,7 +25,7 @@ from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
 from greenline.node.log import DiskFailed, Log
-from greenline.node.sealing import VERSION, Impostor, Keyring, Kind, Met, Opener, Refused, Sealer, Unmet
+from greenline.node.sealing import VERSION, Impostor, Keyring, Kind, Met, Opener, Refused, Sealer, Unknown, Unmet
 from greenline.node.transport import Address, Link, Traffic, Transport
 
 COURTESY_S = 0.020
@@ -56,6 +57,7 @@ class Node:
         link: Link | None = None,
         ports: Mapping[str, Port] | None = None,
         watch: Callable[[Any, Any], None] = lambda _, __: None,
+        on_unknown: Callable[[ProcId, Address], None] = lambda _, __: None,
         tell: Callable[[Any], None] = lambda _: None,
         trace: Callable[[Row], None] = lambda _: None,
         flush: Callable[[], None] = lambda: None,
@@ -74,6 +76,8 @@ class Node:
         self._keyring = keyring
         self._acquaintance = acquaintance
         self._ports = dict(ports or {})
+        self._on_unknown = on_unknown
+        """Told of an authentic packet under a name that nobody has introduced, and where it came from."""
         self._watch = watch
         """Told of every request to a port, and its answer."""
         self._answers: deque[tuple[Ask, Any]] = deque()
@@ -131,11 +135,13 @@ class Node:
         with suppress(RuntimeError):  # the loop may be gone by now
             self._loop.call_soon_threadsafe(callback)
 
-    def witness(self, port: str, kind: str, **columns: Any) -> None:
-        """A row of evidence about what a port outside did for this node."""
-        row = self.router.witnessed(time.monotonic(), port, kind, **columns)
-        if row is not None:
-            self._trace(row)
+    def witness(self, port: str, rows: Iterable[tuple[str, dict[str, Any]]]) -> None:
+        """Rows of evidence about what a port outside did for this node, all of one moment."""
+        now = time.monotonic()
+        for kind, columns in rows:
+            row = self.router.witnessed(now, port, kind, **columns)
+            if row is not None:
+                self._trace(row)
 
     def introduce(self, addresses: dict[ProcId, Address]) -> None:
         """More members than were known when it was made, in the same life."""
@@ -195,6 +201,8 @@ class Node:
                 self.strangers[name] = f"a node with uid {uid.hex()} at {source[0]}:{source[1]}"
                 if self._is_due(uid):
                     self._send_one(Kind.IMPOSTOR, uid, name, source)
+            case Unknown(name=name):
+                self._on_unknown(name, source)
 
     def _meet(self, name: ProcId, met: Met) -> None:
         try:
@@ -276,11 +284,18 @@ class Node:
             ask, answer = self._answers[0]
             if self.stopped is None:
                 if isinstance(answer, Broken):
-                    self._perform(self.router.disk_failed(time.monotonic(), answer.reason))
+                    self._on_broken(answer)
                 else:
                     self._watch(ask.request, answer)
                     self._perform(self.router.answered(time.monotonic(), ask.layer, ask.call, answer))
             self._answers.popleft()
+
+    def _on_broken(self, broken: Broken) -> None:
+        now = time.monotonic()
+        if broken.is_mistake:
+            self._perform(self.router.halt(now, f"{evidence.IMPOSSIBLE}{broken.reason}"))
+        else:
+            self._perform(self.router.disk_failed(now, broken.reason))
 
     # What it does.
 

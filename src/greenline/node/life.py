@@ -135,6 +135,7 @@ class Life:
                 link=config.link,
                 ports=ports,
                 watch=self._watch,
+                on_unknown=lambda name, address: self.members.overhear(self.desk, self.node, name, address),
                 tell=self._tell,
                 trace=self._traces.add,
                 flush=self._traces.flush,
@@ -204,8 +205,7 @@ class Life:
     def _watch(self, request: Any, answer: Any) -> None:
         """What the database did."""
         if self.config.trace is Tracing.FULL:
-            for kind, columns in rows_of(request, answer):
-                self.node.witness(DATABASE, kind, **columns)
+            self.node.witness(DATABASE, rows_of(request, answer))
         if isinstance(answer, Committed) and self.desk is not None:
             self.desk.look()
 
@@ -275,7 +275,9 @@ class Life:
         if self.desk is not None:
             self._note_component(self.desk.where)
             self.members.learn(self.desk, self.node)
-        if self._is_open and self.node.stopped is not None:
+        if self._is_open and self.desk is not None and self.desk.left is not None:
+            self._on_left(self.desk.left)
+        elif self._is_open and self.node.stopped is not None:
             self._on_stopped(now, self.node.stopped)
         elif self._stopped is not None and now >= self._try_at:
             self._begin_again(now)
@@ -290,6 +292,12 @@ class Life:
             self._where = where
             kind = "in the primary component" if where.is_primary else "in a non-primary component"
             self.log.info(kind, members=list(where.members), primary=where.prim_index)
+
+    def _on_left(self, position: int) -> None:
+        """Nobody needs it any more: it is in nobody's way from now on, and stays up to say so."""
+        self._stopped = f"it has left the cluster for good, at {position}; stop it, and remove its files"
+        self._close_node()
+        self.log.info("left", position=position)
 
     def _on_stopped(self, now: float, reason: str) -> None:
         self._stopped = reason

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 
+from greenline.kernel.identities import ProcId
 from greenline.kernel.statements import Member, Reply, Result
 from greenline.node.attendant import appointing
-from greenline.node.bootstrap import CannotJoin, Known
+from greenline.node.bootstrap import CannotJoin, Known, place_of
 from greenline.node.config import Checked, address_of, members_of, written
 from greenline.node.desk import Desk
 from greenline.node.driver import Node
 from greenline.node.edge import Told
 from greenline.node.logs import Logger
+from greenline.node.transport import Address
 from greenline.replication.port import Level, Refused, Replied, Unanswered
 
 APPOINTS_WITHIN_S = 10.0
@@ -26,6 +28,8 @@ class Members:
         self.known = Known(dict(config.addresses), dict(config.admins), dict(config.clients))
         self._log = log
         self._learned_at = -1
+        self._overheard: set[ProcId] = set()
+        """Members of whom only a packet has told where they are: the order knows better."""
 
     def learn(self, desk: Desk, node: Node) -> None:
         """Look whether the order names somebody whom we do not know, if it has grown."""
@@ -42,13 +46,23 @@ class Members:
 
     def introduce(self, node: Node, member: Member) -> None:
         """From now on we hear it, and speak to it."""
-        if member.name in self.known.addresses:
+        if member.name in self.known.addresses and member.name not in self._overheard:
             return
+        self._overheard.discard(member.name)
         self.known.addresses[member.name] = address_of("address", member.address)
         self.known.admins[member.name] = address_of("admin", member.admin)
         self.known.clients[member.name] = address_of("clients", member.clients)
         node.introduce(self.known.addresses)
         self._log.info("a new member", name=member.name, address=member.address)
+
+    def overhear(self, desk: Desk | None, node: Node, name: ProcId, address: Address) -> None:
+        """Somebody who has the cluster's key speaks under a name that we do not know: it came while we were away.
+
+        The order will say so, but to be in it we must be able to hear everybody who is.
+        """
+        if desk is not None and name not in desk.gone:
+            self.introduce(node, place_of(name, address))
+            self._overheard.add(name)
 
     async def appoint(self, desk: Desk | None, member: Member) -> None:
         """Until it is ordered where this member is; or why it cannot be."""

@@ -78,6 +78,9 @@ class Keyring(msgspec.Struct, frozen=True):
                 raise ValueError(f"a cluster key has {KEY_BYTES} bytes, and key {number} has {len(key)}")
 
 
+MOST_MEMBERS = 256
+
+
 class Refused(Exception):
     """A packet that is not opened; the message is the reason by which it is counted."""
 
@@ -96,6 +99,14 @@ class Unmet(Refused):
 
     def __init__(self, name: ProcId) -> None:
         super().__init__("not met yet")
+        self.name = name
+
+
+class Unknown(Refused):
+    """An authentic packet under a name that we do not know."""
+
+    def __init__(self, name: ProcId) -> None:
+        super().__init__("a member that we did not know")
         self.name = name
 
 
@@ -278,7 +289,7 @@ class Opener:
         """From a life that we have not met: nothing is believed of it but that it answers us."""
         name = self._members.get(label)
         if name is None:
-            raise Refused("our own" if label == self._me else "not a member")
+            raise self._stranger(label, number, claim, life, counter, sealed, header)
         newcomer = _Sender(name, claim.incarnation, life)
         frame = self._decrypted(newcomer, number, counter, sealed, header)
         known = self._met.get(name)
@@ -298,6 +309,21 @@ class Opener:
         if claim != known:
             self._meet(name, claim)
         return Opened(name, kind, frame)
+
+    def _stranger(
+        self, label: bytes, number: int, claim: Met, life: bytes, counter: int, sealed: bytes, header: bytes
+    ) -> Refused:
+        """Nobody whom we know. Who has the cluster's key is of the cluster, and came when we were away."""
+        if label == self._me:
+            return Refused("our own")
+        if self._keys is None or len(self._members) >= MOST_MEMBERS:
+            return Refused("not a member")
+        try:
+            name = proc_id(label.decode())
+            self._decrypted(_Sender(name, claim.incarnation, life), number, counter, sealed, header)
+        except ValueError:
+            return Refused("not a member")
+        return Unknown(name)
 
     def _decrypted(self, sender: _Sender, number: int, counter: int, sealed: bytes, header: bytes) -> bytes:
         cipher = sender.ciphers.get(number)

@@ -82,6 +82,7 @@ from greenline.replication.replica import Replica, append, force, on_durable
 from greenline.replication.requests import (
     Generates,
     Requests,
+    accepted,
     give_up_green,
     make_bundles,
     reconfigure,
@@ -262,7 +263,7 @@ class Engine:
         apply_greens(replica, server.applying, out)
         if server.queries.are_waiting:
             make_barrier(replica, server.queries, outbox, _primary_meeting(phase), out)
-            ask_database(replica, server.queries, server.applying, out)
+            ask_database(replica, server.queries, server.applying, accepted(replica, requests), out)
         if replica.is_line_raised and not isinstance(phase, ExchangeStates | ExchangeActions):
             # In an exchange nothing is discarded: others rely on what our State says that we have.
             replica.is_line_raised = False

@@ -18,7 +18,7 @@ from greenline.kernel.database import Overlay, Query, Rows
 from greenline.kernel.effects import Effect, Trace, Upcall
 from greenline.kernel.ports import Service
 from greenline.replication.applying import Applying, ask
-from greenline.replication.messages import Barrier, Meeting
+from greenline.replication.messages import Barrier, Bundle, Meeting
 from greenline.replication.outbox import Outbox
 from greenline.replication.port import Answer, Ask, BundleId, Reads, Refused, Where, is_sound
 from greenline.replication.replica import Replica, red_order
@@ -119,30 +119,36 @@ def on_barrier(replica: Replica, queries: Queries, barrier: Barrier, out: list[E
             queries.wait_for(replica.green, queries.behind.popleft())
 
 
-def ask_database(replica: Replica, queries: Queries, applying: Applying, out: list[Effect]) -> None:
-    """Whatever has waited long enough."""
+def ask_database(replica: Replica, queries: Queries, applying: Applying, accepted: int, out: list[Effect]) -> None:
+    """Whatever has waited long enough. Our own bundles up to the index `accepted` are on our disk."""
     while applying.is_open and queries.ready and queries.ready[0][0] <= applying.applied:
         _, _, call = heappop(queries.ready)
-        reds = lay_over(replica, queries, applying, out) if call.reads is Reads.DIRTY else 0
+        reds = lay_over(replica, queries, applying, accepted, out) if call.reads is Reads.DIRTY else 0
         number = ask(applying, Query(call.request, is_dirty=call.reads is Reads.DIRTY), out)
         queries.asked[number] = call, reds
 
 
-def lay_over(replica: Replica, queries: Queries, applying: Applying, out: list[Effect]) -> int:
+def lay_over(replica: Replica, queries: Queries, applying: Applying, accepted: int, out: list[Effect]) -> int:
     """Give the database what dirty queries are to see on top of what it has, if that has changed; how much it is."""
-    made_of = (applying.asked, replica.green, sum(replica.red_cut.values()), replica.yellow, replica.roster)
-    bundles = _on_top(replica, applying.asked)
+    made_of = (applying.asked, replica.green, sum(replica.red_cut.values()), accepted, replica.yellow, replica.roster)
+    bundles = _on_top(replica, applying.asked, accepted)
     if made_of != queries.overlay:
         queries.overlay = made_of
-        ask(applying, Overlay(tuple(replica.bodies[each].actions for each in bundles)), out)
+        ask(applying, Overlay(tuple(_body(replica, each).actions for each in bundles)), out)
     return len(bundles)
 
 
-def _on_top(replica: Replica, position: int) -> list[BundleId]:
-    """What is green after this position, then yellow, then red, in the order in which it would be installed."""
+def _body(replica: Replica, bundle: BundleId) -> Bundle:
+    return replica.bodies[bundle] if bundle in replica.bodies else replica.ongoing[bundle.index]
+
+
+def _on_top(replica: Replica, position: int, accepted: int) -> list[BundleId]:
+    """What is green after this position, then yellow, then red, in the order in which it would be installed; then our
+    own that are on their way: whoever was told that something is accepted finds it."""
     yellow = [each for each in replica.yellow.ids if not replica.is_green(each)]
     reds = sorted(set(replica.reds()).difference(yellow), key=lambda each: red_order(replica, each))
-    bundles = [*replica.order[position - replica.low :], *yellow, *reds]
+    ongoing = [each.id for each in replica.ongoing.values() if each.index <= accepted and not replica.has(each.id)]
+    bundles = [*replica.order[position - replica.low :], *yellow, *reds, *ongoing]
     return [each for each in bundles if not replica.roster.is_void(each.creator)]
 
 

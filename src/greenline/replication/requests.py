@@ -239,6 +239,11 @@ def _take_together(requests: Requests, limit: int) -> list[Submit | Reconfigure]
     return taken
 
 
+def accepted(replica: Replica, requests: Requests) -> int:
+    """The index of our last bundle that is on our disk, as far as anybody was told."""
+    return requests.accepting[0][1].index - 1 if requests.accepting else replica.index
+
+
 def on_disk(replica: Replica, requests: Requests, out: list[Effect]) -> None:
     """Tell those whose bundle is durable by now that it is accepted."""
     while requests.accepting and requests.accepting[0][0] <= replica.durable_ticket:

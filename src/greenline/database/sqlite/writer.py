@@ -21,7 +21,7 @@ import apsw
 
 from greenline.database.procedures import Lacking
 from greenline.database.sqlite import basis, opening
-from greenline.database.sqlite.broken import Broken
+from greenline.database.sqlite.broken import Broken, Unusable
 from greenline.database.sqlite.bundles import BEGIN, Bundles
 from greenline.database.sqlite.connection import OURS
 from greenline.database.sqlite.determinism import Moment
@@ -86,10 +86,10 @@ class Writer:
         """Put another file in the place of this one while it is closed; what was open is gone."""
         self._jobs.put(lambda: self._replace(swap, then))
 
-    def on_break(self, reason: str) -> None:
+    def on_break(self, reason: str, *, is_mistake: bool = False) -> None:
         """The database has failed, as was found here or by somebody else."""
         if self.broken is None:
-            self.broken = Broken(reason)
+            self.broken = Broken(reason, is_mistake)
             self._on_broken(self.broken)
 
     def close(self) -> None:
@@ -116,8 +116,10 @@ class Writer:
                 self._on_apply(job[0], job[1])
             else:
                 self._on_commit(job[0].position, job[1])
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is no outcome
+        except (apsw.Error, OSError, Unusable) as error:
             self.on_break(f"the database has failed: {str(error) or type(error).__name__}")
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is no outcome
+            self.on_break(f"the database: {type(error).__name__}: {error}", is_mistake=True)
 
     def _on_apply(self, request: Apply, done: Done) -> None:
         if self._held or self._is_to_be_committed():

@@ -131,13 +131,13 @@ _mutant(
 )
 
 
-def _weak_is_dirty(mine: Replica, asked: Queries, applying: Applying, out: list[Effect]) -> None:
+def _weak_is_dirty(mine: Replica, asked: Queries, applying: Applying, accepted: int, out: list[Effect]) -> None:
     """As `ask_database` does, but weak queries see what is red."""
     while applying.is_open and asked.ready and asked.ready[0][0] <= applying.applied:
         call = asked.ready.pop(0)[2]
         asked.ready.sort()
         is_dirty = call.reads in (Reads.DIRTY, Reads.WEAK)
-        reds = lay_over(mine, asked, applying, out) if is_dirty else 0
+        reds = lay_over(mine, asked, applying, accepted, out) if is_dirty else 0
         asked.asked[ask(applying, Query(call.request, is_dirty=is_dirty), out)] = call, reds
 
 
@@ -148,13 +148,15 @@ _mutant(
 )
 
 
-def _deleted_at_the_first_green(mine: Replica, asked: Queries, applying: Applying, out: list[Effect]) -> int:
+def _deleted_at_the_first_green(
+    mine: Replica, asked: Queries, applying: Applying, accepted: int, out: list[Effect]
+) -> int:
     """What is on top is thrown away when the green state moves on, until something else is red."""
     made_of = asked.overlay
     if made_of and made_of[1] != mine.green and made_of[2] == sum(mine.red_cut.values()):
         ask(applying, Overlay(()), out)
         return 0
-    return _right_over(mine, asked, applying, out)
+    return _right_over(mine, asked, applying, accepted, out)
 
 
 _right_over = queries.lay_over
