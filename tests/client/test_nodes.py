@@ -11,7 +11,7 @@ import pytest
 
 from greenline.cli.local import Local
 from greenline.client import Client, Colour, IntegrityError, SerializationFailure
-from tests.node.databases import client, databases, until_primary
+from tests.node.databases import client, databases, until_alone, until_primary
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +60,7 @@ def test_both_sides_of_a_partition_are_served_as_they_asked(tmp_path: Path) -> N
             await majority.execute(TABLE)
             local.cut("p q | r")
             await asyncio.to_thread(until_primary, local, "p q")
+            await asyncio.to_thread(until_alone, local, "r")
 
             await majority.execute("INSERT INTO t VALUES (1, 'majority')")
             red = await minority.execute("INSERT INTO t VALUES (1, 'minority')", wait="accepted")

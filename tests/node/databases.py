@@ -46,6 +46,16 @@ def _is_in_primary(status: object, members: tuple[ProcId, ...]) -> bool:
     return stands is not None and stands.is_primary and stands.prim is not None and stands.prim.servers == members
 
 
+def until_alone(local: Local, name: ProcId) -> None:
+    """Until it knows that nobody is with it."""
+
+    def is_alone() -> bool:
+        found = local.status(name)
+        return isinstance(found, Status) and found.standing is not None and found.standing.here == (name,)
+
+    until(is_alone)
+
+
 def until(condition: Callable[[], bool]) -> None:
     assert waits_for(condition, PATIENCE_S)
 

@@ -18,7 +18,7 @@ from greenline.node.calls import call
 from greenline.node.envelope import credential
 from greenline.node.status import Status
 from greenline.replication.standing import Standing
-from tests.node.databases import client, databases, until, until_primary
+from tests.node.databases import client, databases, until, until_alone, until_primary
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def test_both_sides_of_a_partition_go_on_and_nothing_accepted_is_lost(tmp_path: 
         asyncio.run(before(local))
         local.cut("p q | r")
         until_primary(local, "p q")
-        until(lambda: _standing(local, "r").here == ("r",))
+        until_alone(local, "r")
         asyncio.run(apart(local))
         until_primary(local, "p q r")
         assert len(asyncio.run(digests(local))) == 1

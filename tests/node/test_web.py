@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from greenline.kernel.actions import Outcome, Verdict
+from greenline.kernel.actions import WINDOW, Outcome, Verdict
 from greenline.node.certificates import ca_pem, client_context, server_context
 from greenline.node.edge import Limits
 from greenline.node.envelope import credential
@@ -186,7 +186,7 @@ def test_a_batch_is_decided_one_by_one_and_a_transaction_as_one() -> None:
         assert [each["rows"] for each in two.json["results"]] == [[[1]], [[2]]]
 
         none = await site.post("/batch", {"statements": []})
-        many = await site.post("/batch", {"statements": [insert] * 65})
+        many = await site.post("/batch", {"statements": [insert] * (WINDOW + 1)})
         assert (none.status, many.status) == (400, 400)
 
     play(story)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from greenline.kernel import evidence
-from greenline.kernel.actions import OutcomeOf, Verdict
+from greenline.kernel.actions import WINDOW, OutcomeOf, Verdict
 from greenline.kernel.evidence import Row
 from greenline.kernel.ports import Service
 from greenline.replication.port import Level, Reads, Refused
@@ -245,8 +245,9 @@ def test_a_procedure_is_called_in_the_version_that_is_active() -> None:
 
 
 def test_more_than_is_kept_for_a_client_is_asked_again_until_all_is_answered() -> None:
-    replica = wants(replicas(), "p", *(f"flood/ append l1 {number}" for number in range(80)), window=80).settle()
-    assert replica["q"].read("read l1") == " ".join(["l1", *map(str, range(80))])
+    many = WINDOW + 16
+    replica = wants(replicas(), "p", *(f"flood/ append l1 {number}" for number in range(many)), window=many).settle()
+    assert replica["q"].read("read l1") == " ".join(["l1", *map(str, range(many))])
     assert waits_for(replica) == []
     assert any(row.detail == "crowded" for row in of_clients(replica.rows, "refused"))
 

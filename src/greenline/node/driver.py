@@ -349,6 +349,7 @@ class Node:
                 case Cut():
                     raise AssertionError("a log of whole batches is never torn")
                 case Ask():
+                    self._flush()  # what a port makes durable is in the trace of a node that is killed
                     self._ports[order.port](order.request, partial(self._answer, order))
         if leaving:
             self._send(leaving)
