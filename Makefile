@@ -26,8 +26,8 @@ $(READY): pyproject.toml constraints.txt
 demo: setup        ## three replicas and a bank through a partition, its healing and a kill -9; then the proof
 	@$(BIN)/greenline demo
 
-# Cores and rules: they touch nothing outside their process, so two may run side by side. All others run alone.
-PURE := $(addprefix tests/,kernel trace noticeboard spec simulation ring replication test_tidy.py)
+# Cores, rules and adapters: each works in processes and files of its own, so two may run side by side.
+PURE := $(addprefix tests/,kernel trace noticeboard spec simulation ring replication database test_tidy.py)
 
 test: setup        ## every test; at most ten minutes on two cores
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(PURE)

@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
-from greenline.client.asked import Asked, Part, Session
+from greenline.client.asked import AROUND, Asked, Part, Session
 from greenline.client.errors import OutcomeUnknown, Refused
-from greenline.kernel.actions import WINDOW, Outcome, Verdict
+from greenline.client.writes import FRAME_BYTES
+from greenline.kernel.actions import WINDOW, Action, Outcome, Verdict, pack
+from greenline.node.config import BUNDLE_BYTES
 from greenline.replication.port import Level, Where
 
 WHERE = Where("p", True, 1, ("p",))
@@ -52,8 +54,9 @@ def test_of_a_part_that_is_decided_by_half_the_other_half_stays_open() -> None:
 
 def test_a_part_is_cut_by_number_and_by_bytes_but_has_at_least_one_action() -> None:
     asked = Asked([b"x" * 10, b"x" * 10, b"x" * 99, b"x", b"x"], Level.LOCAL, tell_taken=False)
-    cut = [asked.next_part(2, 50) for _ in range(3)]
-    assert [(part.start, part.stop, part.size) for part in cut] == [(0, 2, 20), (2, 3, 99), (3, 5, 2)]
+    cut = [asked.next_part(2, 50 + 2 * AROUND) for _ in range(3)]
+    sizes = [(part.start, part.stop, part.size - AROUND * len(part)) for part in cut]
+    assert sizes == [(0, 2, 20), (2, 3, 99), (3, 5, 2)]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +124,12 @@ def test_one_who_stops_waiting_leaves_the_others_alone() -> None:
         await part.asked.until_green()
 
     asyncio.run(story())
+
+
+def test_what_goes_into_one_frame_fits_a_bundle_with_all_that_is_around_it() -> None:
+    asked = Asked([b"x" * 30] * 60_000, Level.LOCAL, tell_taken=False)
+    part = asked.next_part(60_000, FRAME_BYTES)
+    session = "c0123456789abcdef@1000000000000000000"
+    packed = pack(tuple(Action(session, 2**40 + each, body, 2**40) for each, body in enumerate(part.bodies)))
+    assert 1 < len(part) < 60_000
+    assert len(packed) <= BUNDLE_BYTES

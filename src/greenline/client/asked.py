@@ -17,6 +17,9 @@ from greenline.client.errors import Error, OutcomeUnknown
 from greenline.kernel.actions import DECIDED, WINDOW, Action, Outcome
 from greenline.replication.port import Level, Where
 
+AROUND = 96
+"""Bytes that an action has around its body, at most: its identity, and what its client has received."""
+
 
 class Identity(msgspec.Struct, frozen=True):
     """Of a request, for all time: what became of it can be asked by whoever knows it."""
@@ -58,9 +61,9 @@ class Asked:
     def next_part(self, most: int, most_bytes: int) -> Part:
         """So many actions, or as many as have so many bytes; at least one."""
         stop = self.cut + 1
-        size = len(self.bodies[self.cut])
-        while stop < min(self.cut + most, len(self.bodies)) and size + len(self.bodies[stop]) <= most_bytes:
-            size += len(self.bodies[stop])
+        size = len(self.bodies[self.cut]) + AROUND
+        while stop < min(self.cut + most, len(self.bodies)) and size + len(self.bodies[stop]) + AROUND <= most_bytes:
+            size += len(self.bodies[stop]) + AROUND
             stop += 1
         part = Part(self, self.cut, stop, size)
         self.cut = stop
@@ -94,7 +97,7 @@ class Part:
         self.start = start
         self.stop = stop
         self.size = size
-        """Of the bodies, in bytes."""
+        """Of the actions, in bytes, or a little less."""
         self.session = ""
         self.first = 0
         self.times = 0

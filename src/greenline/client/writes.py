@@ -25,8 +25,8 @@ from greenline.client.patience import TRIES, is_about_the_node, pause_s
 from greenline.kernel.actions import Verdict, pack
 from greenline.replication.port import Level
 
-FRAME_BYTES = 1 << 20
-"""A frame is not made larger than this by a further action."""
+FRAME_BYTES = 1_000_000
+"""A frame is not made larger than this by a further action: a bundle holds a MiB."""
 _SESSION_IS_OVER = frozenset({Verdict.EXPIRED, Verdict.RELEASED})
 
 
