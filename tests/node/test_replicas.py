@@ -169,6 +169,14 @@ def test_users_are_let_in_by_their_password_and_stopped_at_their_role(tmp_path: 
                 await ann.execute("INSERT INTO t VALUES (1)")
             with pytest.raises(NotSupportedError, match="for nodes to read"):
                 await ann.query("SELECT verifier FROM greenline_users")
+            by_the_back_door = (
+                "SELECT * FROM greenline_users FULL JOIN (SELECT NULL AS verifier WHERE 0) USING (verifier)"
+            )
+            with pytest.raises(NotSupportedError, match="for nodes to read"):
+                await ann.query(by_the_back_door)
+            with pytest.raises(NotSupportedError, match="for nodes to read"):
+                await ann.query(by_the_back_door, consistency="dirty")
+            assert (await ann.query("SELECT * FROM greenline_roles")).rows == (("ann", "read"),)
 
     with databases(tmp_path, "p q r") as local:
         asyncio.run(story(local))

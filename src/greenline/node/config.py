@@ -72,6 +72,8 @@ CLIENT_PORT_ABOVE = 200
 """The same for clients."""
 BUNDLE_BYTES = 1 << 20
 """What a bundle holds, and so the longest action."""
+FAR = 64
+"""Bundles: of large ones fewer may be exchanged, or written anew, while everybody waits."""
 _HIGHEST_MTU = 65_535
 _LEAST_MTU = 576
 
@@ -336,6 +338,7 @@ def _engine(raw: NodeConfig, addresses: dict[ProcId, Address]) -> EngineSettings
     known = [each.name for each in fields(EngineSettings) if each.name not in OURS]
     _refuse_unknown(raw.engine, known, "engine.")
     ours = {"servers": founders, "salt": raw.cluster or "", "bundle_bytes": BUNDLE_BYTES}
+    ours |= {"far": FAR, "retain_after_white": FAR}
     try:
         return msgspec.convert(ours | raw.engine, EngineSettings)
     except msgspec.ValidationError as error:

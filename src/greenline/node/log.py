@@ -26,6 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from crc32c import crc32c
@@ -59,6 +60,8 @@ class Log:
         self._delay = delay
         self._segment_bytes = segment_bytes
         self._pending: list[bytes] = []
+        self._forces = 0
+        """Forced writes that are asked for, and not under way."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log")
         self._file: int | None = None
         self._id = b""
@@ -151,6 +154,7 @@ class Log:
     def force(self, done: Callable[[DiskFailed | None], None]) -> None:
         """Take all that was written so far to disk, in the thread; `done` is called there."""
         pending, self._pending = self._pending, []
+        self._forces += 1
         self._thread.submit(self._force, pending, done)
 
     def discard(self, before: int, failed: Callable[[DiskFailed], None]) -> None:
@@ -166,6 +170,7 @@ class Log:
     # In the thread.
 
     def _force(self, frames: list[bytes], done: Callable[[DiskFailed | None], None]) -> None:
+        self._forces -= 1
         try:
             again, self._again = self._again, b""
             self._write(again, 0)
@@ -214,11 +219,16 @@ class Log:
             os.close(before)
 
     def _discard(self, before: int, failed: Callable[[DiskFailed], None]) -> None:
+        """One by one, each behind the forced writes that came meanwhile: somebody waits for those."""
         try:
             while self._full and self._full[0][1] <= before:
                 number, _ = self._full.popleft()
                 self._path(number).unlink()
                 force_directory(self.directory)  # or a crash could bring this one back, and not the next
+                if self._forces:
+                    with suppress(RuntimeError):  # it is being closed: the next life discards the rest
+                        self.discard(before, failed)
+                    return
         except OSError as error:
             failed(DiskFailed(f"{error.filename or self.directory}: {error.strerror}"))
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from greenline.access import wire
+from greenline.database.sessions import LARGEST
 from greenline.kernel.actions import Action, Outcome, opened
 from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import (
@@ -37,8 +38,8 @@ class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What every update may say. Without a session the node makes one, and tells its name."""
 
     session: str | None = None
-    number: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    received: Annotated[int, msgspec.Meta(ge=0)] = 0
+    number: Annotated[int, msgspec.Meta(ge=1, le=LARGEST)] | None = None
+    received: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)] = 0
     level: Level = Level.LOCAL
     wait: Literal["green", "accepted"] = "green"
 
@@ -49,7 +50,7 @@ class Sql(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sql: str
     parameters: list[Any] | dict[str, Any] = []
     consistency: Reads | None = None
-    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    after: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)] = 0
 
 
 class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -170,7 +170,7 @@ def test_users_and_members_are_rows_that_can_be_read(tmp_path: Path) -> None:
         )
         database.decide(database.next(body=Role("bob", "read", "")))
 
-        assert database.rows("SELECT name, role FROM greenline_users") == [("ann", "write")]
+        assert database.rows("SELECT name, role FROM greenline_roles") == [("ann", "write")]
         assert database.rows("SELECT * FROM greenline_members") == [("p", "h:1", "h:2", "h:3")]
 
 

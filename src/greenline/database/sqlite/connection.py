@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from greenline.database.sqlite.determinism import Clock, Moment, take_over_functions
+from greenline.database.sqlite.determinism import Clock, Moment, take_over_functions, watch_rowids
 from greenline.database.sqlite.permissions import MODULES, Permissions, Role
 from greenline.database.sqlite.tables import FOREIGN, OURS
 
@@ -45,6 +45,7 @@ def opened(
         connection.limit(which, limit)
     connection.drop_modules(MODULES)
     take_over_functions(connection, moment)
+    watch_rowids(connection, moment)
     connection.authorizer = Permissions(role, moment)
     return connection
 

@@ -76,7 +76,7 @@ class Deciding:
         self._execute()
         first, count = actions[0], len(actions)
         session = None if self._fates else self._sessions.is_next(first, count)
-        if session is None or not _are_alike(actions):
+        if session is None or first.received >= first.number or not _are_alike(actions):
             return False
         try:
             works = [_BODIES.decode(action.body) for action in actions]

@@ -30,6 +30,7 @@ DAY_MS = 86_400_000
 RANDOM_BYTES = 64
 """Of a digest."""
 
+LAST_ROWID = 2**63 - 1
 _names = count(1)
 _NOTHING = Work(0, 0, ())
 
@@ -37,7 +38,10 @@ _NOTHING = Work(0, 0, ())
 class Moment:
     """What the hooks of one connection know of the action that runs on it."""
 
-    __slots__ = ("_called", "_calls", "has_write_failed", "is_foreign", "number", "session", "steps", "total", "work")
+    __slots__ = (
+        *("_called", "_calls", "has_write_failed", "is_foreign", "number"),
+        *("session", "steps", "took_last_rowid", "total", "work"),
+    )
 
     def __init__(self) -> None:
         self.work: Work | Question = _NOTHING
@@ -54,6 +58,8 @@ class Moment:
         self.is_foreign = False
         """A client's statement is prepared or run, not one of ours."""
         self.has_write_failed = False
+        self.took_last_rowid = False
+        """Some row that it wrote has the last rowid that there is: SQLite draws the next one by chance."""
 
     def begin(self, work: Work | Question, session: str, number: int, total: int) -> None:
         self.work = work
@@ -61,6 +67,7 @@ class Moment:
         self.number = number
         self.total = total
         self.steps = 0
+        self.took_last_rowid = False
         self._called = _NOTHING
 
     def call(self) -> int:
@@ -103,6 +110,16 @@ class _File(apsw.VFSFile):
         except apsw.Error:
             self._moment.has_write_failed = True
             raise
+
+
+def watch_rowids(connection: apsw.Connection, moment: Moment) -> None:
+    """Also those of triggers, and those that are gone again when a statement ends."""
+
+    def on_row(_: int, __: str, ___: str, rowid: int) -> None:
+        if rowid == LAST_ROWID:
+            moment.took_last_rowid = True
+
+    connection.set_update_hook(on_row)
 
 
 def take_over_functions(connection: apsw.Connection, moment: Moment) -> None:

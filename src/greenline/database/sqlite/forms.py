@@ -13,14 +13,12 @@ import msgspec
 
 from greenline.database.sqlite.failures import Fails, misuse
 from greenline.database.sqlite.permissions import OF_FTS5
-from greenline.database.sqlite.tables import FOREIGN, PREFIX
+from greenline.database.sqlite.tables import FOREIGN
 from greenline.kernel.statements import Parameters
 
 MOST = 2_000
 """Forms that are kept."""
 _CHANGES_ROWS = re.compile(r"\s*(insert|replace|update|delete)\b", re.IGNORECASE)
-_RENAMES_TO_OURS = re.compile(rf"\brename\s+to\s+[\"'`\[]?{PREFIX}", re.IGNORECASE)
-"""The authorizer is not told the new name."""
 _COUNTERS = re.compile(r"changes\s*\(", re.IGNORECASE)
 
 
@@ -50,8 +48,6 @@ class Forms:
             raise Fails(misuse("OneStatement", "there is more after the first statement: send each as one of its own"))
         if OF_FTS5 in sql.lower():
             raise Fails(misuse("NotHere", f"{OF_FTS5} is about one replica, not about what all have in common"))
-        if _RENAMES_TO_OURS.search(sql):
-            raise Fails(misuse("NotHere", f"names that begin with {PREFIX} are Greenline's own"))
         if len(self._known) >= MOST:
             self._known.clear()
         self._known[sql] = form

@@ -92,8 +92,9 @@ class Permissions:
 
     def _refused(self, operation: int, first: str, second: str, database: str | None, within: str | None) -> str:
         if operation in _READS:
-            is_secret = (first, second) == tables.SECRET
-            return "what passwords are checked against is for nodes to read" if is_secret else ""
+            # Not by column: SQLite does not ask for those that a join has in common.
+            is_secret = first == tables.SECRET and within != tables.ROLES
+            return f"what passwords are checked against is for nodes to read; see {tables.ROLES}" if is_secret else ""
         if operation == apsw.SQLITE_FUNCTION:
             return f"{second}() shows where it runs" if second in _FUNCTIONS else ""
         if operation == apsw.SQLITE_PRAGMA:

@@ -14,10 +14,9 @@ from operator import itemgetter
 import apsw
 
 from greenline.database.sqlite.connection import FOREIGN, OURS
-from greenline.database.sqlite.failures import OF_PARAMETERS, Fails, failure_of
-from greenline.database.sqlite.schema import LAST_ROWID
+from greenline.database.sqlite.failures import OF_PARAMETERS, failure_of
 from greenline.database.sqlite.sessions import Known
-from greenline.database.sqlite.statements import LAST_ROWID_TAKEN, Executor, Vanished
+from greenline.database.sqlite.statements import Executor, Vanished
 from greenline.kernel.actions import Action, Outcome, Verdict
 from greenline.kernel.statements import Parameters, Result, Work, encode
 
@@ -44,7 +43,7 @@ def run(executor: Executor, tasks: list[Task], position: int) -> list[Outcome] |
             actions = [action for _, _, action, _, _ in several]
             _execute(executor, sql, _parameters(executor, actions, [work for _, _, _, work, _ in several], values))
 
-    if not _is_done(executor, execute, lambda: tasks[len(values)][1]):
+    if not _is_done(executor, execute, lambda: tasks[min(len(values), len(tasks) - 1)][1]):
         return None
     return [Outcome(Verdict.DONE, value, position, task[1]) for value, task in zip(values, tasks, strict=True)]
 
@@ -65,14 +64,12 @@ def _is_done(executor: Executor, execute: Callable[[], None], failing: Callable[
     """In a savepoint: all, or nothing. `failing` says the place of the action that is at work."""
     connection = executor.connection
     connection.execute("SAVEPOINT run", prepare_flags=OURS)
-    executor.is_over = False
+    executor.is_over = executor.moment.took_last_rowid = False
     executor.moment.steps = 0
     is_done = False
     try:
         execute()
-        is_done = not executor.schema.holds_last_rowid()
-    except Fails:
-        pass
+        is_done = not executor.moment.took_last_rowid
     except (apsw.Error, *OF_PARAMETERS) as error:
         _check(executor, error, failing())
     if not is_done:
@@ -102,16 +99,15 @@ def _parameters(
     """One after the other; when the next are asked for, what the one before came to is added to the values."""
     connection, moment = executor.connection, executor.moment
     set_last, last, changes = connection.set_last_insert_rowid, connection.last_insert_rowid, connection.changes
-    head, one, tail = _HEAD, _HEAD_OF_ONE, _TAIL
+    total, head, one, tail = connection.total_changes, _HEAD, _HEAD_OF_ONE, _TAIL
     for action, work in zip(actions, works, strict=True):
         moment.work = work
         moment.session = action.session
         moment.number = action.number
+        moment.total = total()
         set_last(0)
         yield work.statements[0].parameters
         last_id, count = last(), changes()
-        if last_id == LAST_ROWID:
-            raise Fails(LAST_ROWID_TAKEN)
         # As `encode((Result(count, last_id),))` has it, and much faster.
         values.append((one if count == 1 else head + encode(count)) + encode(last_id) + tail)
 

@@ -6,6 +6,8 @@ position and what belongs to it, or neither.
 
 from __future__ import annotations
 
+import re
+
 import apsw
 import msgspec
 
@@ -14,7 +16,8 @@ from greenline.kernel.actions import DIGEST_BYTES
 FILE = "greenline.db"
 FORMAT = 1
 PREFIX = "greenline_"
-SECRET = ("greenline_users", "verifier")
+SECRET, ROLES = "greenline_users", "greenline_roles"
+"""What passwords are checked against; and who may do what, which may be read."""
 OURS = apsw.SQLITE_PREPARE_PERSISTENT
 FOREIGN = apsw.SQLITE_PREPARE_NORMALIZE
 """`prepare_flags` of our own statements and of clients'. SQLite does nothing about the second; but prepared statements
@@ -31,10 +34,14 @@ CREATE TABLE greenline_sessions (
     outcomes BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE greenline_users (name TEXT PRIMARY KEY, role TEXT NOT NULL, verifier TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIEW greenline_roles AS SELECT name, role FROM greenline_users;
 CREATE TABLE greenline_members (
     name TEXT PRIMARY KEY, address TEXT NOT NULL, admin TEXT NOT NULL, clients TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+
+
+NAMES = frozenset(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCHEMA))
 
 
 class Stands(msgspec.Struct, frozen=True, gc=False):

@@ -117,7 +117,9 @@ class Writer:
             else:
                 self._on_commit(job[0].position, job[1])
         except (apsw.Error, OSError, Unusable) as error:
-            self.on_break(f"the database has failed: {str(error) or type(error).__name__}")
+            # A constraint that our own statements break is nobody's disk.
+            is_mistake = isinstance(error, apsw.ConstraintError)
+            self.on_break(f"the database has failed: {str(error) or type(error).__name__}", is_mistake=is_mistake)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is no outcome
             self.on_break(f"the database: {type(error).__name__}: {error}", is_mistake=True)
 
