@@ -16,6 +16,7 @@ from greenline.cli.local import PLACE, Local, add, waits_for
 from greenline.cli.reach import At, Ca, Place, Reach, User, reach
 from greenline.cli.say import Misuse, aside, line
 from greenline.client import Client, Error
+from greenline.client.admin import ROLES
 from greenline.node.acquaintance import Damaged
 from greenline.node.bootstrap import CannotJoin
 from greenline.node.bootstrap import join as join_by_token
@@ -165,6 +166,8 @@ def user(
     ca: Ca = None,
 ) -> None:
     """Let somebody use the cluster, with a password of their own; or change it, or their role, or end it."""
+    if role not in ROLES:
+        raise Misuse(f"--role {role}: choose {', '.join(ROLES)}")
 
     async def change(db: Client) -> int:
         done = await (db.admin.drop_user(name) if drop else db.admin.create_user(name, _new_password(name), role))

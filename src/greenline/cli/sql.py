@@ -33,6 +33,8 @@ A statement ends with a semicolon. Also:
 _READS = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(SELECT|VALUES|EXPLAIN|PRAGMA|WITH)\b", re.IGNORECASE | re.DOTALL
 )
+SAYS_AFTER_S = 5.0
+WAITS = "no answer so far: is there a primary component? `greenline status` tells; Ctrl-C stops the waiting"
 _WIDE = 200
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'greenline_%' ORDER BY rowid"
@@ -131,6 +133,8 @@ class Shell:
         return True
 
     async def run(self, db: Client, statement: str) -> bool:
+        """Who waits for long is told for what."""
+        waiting = asyncio.get_running_loop().call_later(SAYS_AFTER_S, aside, WAITS)
         try:
             if _READS.match(statement):
                 await self._query(db, statement)
@@ -142,6 +146,8 @@ class Shell:
             else:
                 aside(f"{error.kind or type(error).__name__}: {error}")
             return False
+        finally:
+            waiting.cancel()
         return True
 
     async def _query(self, db: Client, statement: str) -> None:

@@ -50,16 +50,19 @@ TRAFFIC = 1.0
 
 
 def up(
-    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many.")] = 3,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", "-n", help="How many; without it those that are there, or 3.")
+    ] = None,
     place: Annotated[Path, typer.Option("--dir", help="Where their files live; a second time they go on.")] = PLACE,
     database: Annotated[
         Stored, typer.Option("--database", help="none: group communication alone; `p hello` multicasts hello from p.")
     ] = Stored.SQLITE,
 ) -> None:
     """Start a replicated database on this machine, each replica in a process of its own, until it is told to quit."""
-    if not 1 <= nodes <= MOST_NODES:
+    if nodes is not None and not 1 <= nodes <= MOST_NODES:
         raise Misuse(f"--nodes {nodes}: a local cluster has 1 to {MOST_NODES} nodes")
-    _Prompt(make(place, names_for(nodes), database)).live()
+    is_there = nodes is None and any(place.glob("*.toml"))
+    _Prompt(Local(place) if is_there else make(place, names_for(nodes or 3), database)).live()
 
 
 class _Tail:
