@@ -33,11 +33,11 @@ test: setup        ## every test; at most ten minutes on two cores
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(PURE)
 	@$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE))
 
-check: setup       ## the fast loop: format, lint, types, import contracts, unit tests; under a minute
+check: setup       ## the fast loop: format, lint, types, import contracts, unit tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo > .lint-imports 2>&1 || { cat .lint-imports; exit 1; }
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 bench: setup       ## measure the figures that the documentation states
 	@$(BIN)/python -m benchmarks
