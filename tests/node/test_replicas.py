@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from greenline.cli.local import Local
+from greenline.cli.local import Local, add
 from greenline.client import Colour, NotSupportedError, Unauthorised
 from greenline.kernel.identities import ProcId
 from greenline.node.calls import call
@@ -146,6 +146,7 @@ def test_replicas_come_and_go_while_the_cluster_runs(tmp_path: Path) -> None:
         try:
             assert asyncio.run(count(bigger, "s")) == 300
             assert "has left" in greenline("leave", "p", "--dir", tmp_path)
+            until(lambda: "has left the cluster for good" in (status(bigger, "p").stopped or ""))
             until_primary(bigger, "q r s")
             bigger.kill("r")
             assert "is removed" in greenline("remove", "r", "--dead", "--dir", tmp_path)
@@ -153,6 +154,19 @@ def test_replicas_come_and_go_while_the_cluster_runs(tmp_path: Path) -> None:
             assert asyncio.run(count(bigger, "q")) == 300
         finally:
             bigger.stop_all()
+
+
+def test_whoever_has_the_key_is_heard_though_nobody_was_told_of_it(tmp_path: Path) -> None:
+    """As by a replica that was away when another one came."""
+    with databases(tmp_path, "p") as local:
+        add(local, "q")
+        both = Local(tmp_path)
+        try:
+            both.restart("q")
+            until_primary(both, "p q")
+            assert set(status(both, "p").members) == {"p", "q"}
+        finally:
+            both.stop_all()
 
 
 def test_users_are_let_in_by_their_password_and_stopped_at_their_role(tmp_path: Path) -> None:

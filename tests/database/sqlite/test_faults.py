@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from greenline.database.sqlite import tables
-from greenline.database.sqlite.broken import Broken, Unusable
+from greenline.database.sqlite.broken import Broken, Unusable, is_mistake
 from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import pack
 from greenline.kernel.database import Answer, Apply, Commit, DigestOf, Open
@@ -121,3 +121,17 @@ def test_a_disk_that_takes_nothing_is_said_when_it_is_opened(tmp_path: Path, dis
 
     with pytest.raises(Unusable, match="room on the disk"):
         Database(tmp_path, base=disk.name)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_ours"),
+    [
+        (apsw.FullError("the disk is full"), False),
+        (OSError("no such device"), False),
+        (Unusable("it is damaged"), False),
+        (apsw.ConstraintError("our own statement"), True),
+        (KeyError("a mistake"), True),
+    ],
+)
+def test_only_what_a_disk_did_is_worth_another_try(error: Exception, is_ours: bool) -> None:
+    assert is_mistake(error) == is_ours

@@ -39,6 +39,11 @@ _OF_CONTENT = frozenset({apsw.SQLITE_CORRUPT_VTAB, apsw.SQLITE_CORRUPT_SEQUENCE}
 """What virtual tables find in what clients have written to them: the same everywhere."""
 
 
+def is_mistake(error: Exception) -> bool:
+    """Is it ours, and nobody's disk? It would happen again: also a constraint that our own statements break."""
+    return isinstance(error, apsw.ConstraintError) or not isinstance(error, apsw.Error | OSError | Unusable)
+
+
 def is_breaking(error: apsw.Error) -> bool:
     """Did this fail because of where it ran, and not because of what was asked? A full disk: who writes knows."""
     if getattr(error, "extendedresult", 0) in _OF_CONTENT:

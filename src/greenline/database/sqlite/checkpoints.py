@@ -79,7 +79,7 @@ class Checkpoints:
                 with self._hold.piece():
                     self.checkpoint()
             except (apsw.Error, OSError) as error:
-                self._writer.on_break(f"the log cannot be brought to the main file: {error}")
+                self._writer.on_break("the log cannot be brought to the main file", error)
                 return
 
     def checkpoint(self) -> None:

@@ -40,7 +40,7 @@ class Digests:
             except apsw.InterruptError:
                 return  # we are closed
             except (apsw.Error, OSError) as error:
-                self._on_break(f"a copy cannot be read: {error}")
+                self._on_break("a copy cannot be read", error)
                 return
             finally:
                 copy.unlink(missing_ok=True)

@@ -102,7 +102,7 @@ class Overlay:
             except (Stale, apsw.InterruptError):
                 continue
             except Exception as error:  # noqa: BLE001 - whatever it is, it is no outcome
-                self._writer.on_break(f"a dirty query cannot be answered: {type(error).__name__}: {error}")
+                self._writer.on_break("a dirty query cannot be answered", error)
                 return
             done(rows)
             return

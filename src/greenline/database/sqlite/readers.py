@@ -27,7 +27,7 @@ from greenline.kernel.statements import Inquiry, Question, Reply, Trial, encode,
 
 Asked = bytes | OutcomeOf
 Done = Callable[[Answer], None]
-OnBreak = Callable[[str], None]
+OnBreak = Callable[[str, Exception], None]
 
 
 def rows_of(bundles: Bundles, asked: Asked, position: int, limits: Limits) -> Rows:
@@ -124,7 +124,7 @@ class _Reader:
             try:
                 self._answer(*waiting)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is no outcome
-                self._on_break(f"a query cannot be answered: {type(error).__name__}: {error}")
+                self._on_break("a query cannot be answered", error)
                 return
 
     def _answer(self, asked: Asked, done: Done) -> None:

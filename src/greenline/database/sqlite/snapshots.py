@@ -101,7 +101,7 @@ class Snapshots:
             try:
                 self._do(request, done)
             except Exception as error:  # noqa: BLE001 - whatever it is, the state is not what was asked for
-                self._writer.on_break(f"{type(request).__name__} failed: {type(error).__name__}: {error}")
+                self._writer.on_break(f"{type(request).__name__} failed", error)
                 return
 
     def _do(self, request: Request, done: Done) -> None:

@@ -21,7 +21,7 @@ import apsw
 
 from greenline.database.procedures import Lacking
 from greenline.database.sqlite import basis, opening
-from greenline.database.sqlite.broken import Broken, Unusable
+from greenline.database.sqlite.broken import Broken, is_mistake
 from greenline.database.sqlite.bundles import BEGIN, Bundles
 from greenline.database.sqlite.connection import OURS
 from greenline.database.sqlite.determinism import Moment
@@ -86,10 +86,10 @@ class Writer:
         """Put another file in the place of this one while it is closed; what was open is gone."""
         self._jobs.put(lambda: self._replace(swap, then))
 
-    def on_break(self, reason: str, *, is_mistake: bool = False) -> None:
-        """The database has failed, as was found here or by somebody else."""
+    def on_break(self, what: str, error: Exception) -> None:
+        """The database has failed, as was found here or by somebody else, while doing this."""
         if self.broken is None:
-            self.broken = Broken(reason, is_mistake)
+            self.broken = Broken(f"{what}: {str(error) or type(error).__name__}", is_mistake(error))
             self._on_broken(self.broken)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Writer:
         try:
             self._connection.close()  # what is open is rolled back
         except apsw.Error as error:
-            self.on_break(str(error))
+            self.on_break("the database cannot be closed", error)
 
     def _do(self, job: Job | tuple[Apply | Commit, Done]) -> None:
         try:
@@ -116,12 +116,8 @@ class Writer:
                 self._on_apply(job[0], job[1])
             else:
                 self._on_commit(job[0].position, job[1])
-        except (apsw.Error, OSError, Unusable) as error:
-            # A constraint that our own statements break is nobody's disk.
-            is_mistake = isinstance(error, apsw.ConstraintError)
-            self.on_break(f"the database has failed: {str(error) or type(error).__name__}", is_mistake=is_mistake)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is no outcome
-            self.on_break(f"the database: {type(error).__name__}: {error}", is_mistake=True)
+            self.on_break("the database has failed", error)
 
     def _on_apply(self, request: Apply, done: Done) -> None:
         if self._held or self._is_to_be_committed():
