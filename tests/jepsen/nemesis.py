@@ -115,9 +115,9 @@ class Nemesis:
         for name in names:
             if name not in self._down | self._stopped:
                 apart = self._apart[name]
-                # Perhaps it has not heard of a newcomer yet.
+                # Perhaps it has not heard of a newcomer yet, or has forgotten one that has left meanwhile.
                 if not self._post(name, "/cut", {"names": sorted(apart)}).is_good:
-                    self._demand(name, "/cut", {"names": sorted(apart.difference(self.newcomers))})
+                    self._demand(name, "/cut", {"names": sorted(apart.intersection(self._local.names))})
 
     def _kill(self, names: list[ProcId]) -> str:
         there = [name for name in names if name not in self._down]
