@@ -6,6 +6,7 @@ They speak the wire themselves, pipelined: what is measured is the cluster, and 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 import time
 from collections import deque
@@ -19,7 +20,10 @@ from greenline.replication.port import Level
 
 SQL = "INSERT INTO inserted (text) VALUES (?)"
 ROW_BYTES = 200
-BODY = encode(Work(1_700_000_000_000_000, 7, (Statement(SQL, ("x" * ROW_BYTES,)),)))
+BODIES = [
+    encode(Work(1_700_000_000_000_000, 7, (Statement(SQL, (secrets.token_hex(ROW_BYTES // 2),)),))) for _ in range(1024)
+]
+"""Of different rows, each with that much in it."""
 TOGETHER = WINDOW // 4
 """Actions in a frame: a part of what a session may have unanswered, so that it is never idle."""
 
@@ -36,7 +40,8 @@ class Session:
         first = self.asked + 1
         self.asked += TOGETHER
         received = self.received
-        return pack(tuple([Action(self.name, number, BODY, received) for number in range(first, first + TOGETHER)]))
+        bodies = [BODIES[number % len(BODIES)] for number in range(first, first + TOGETHER)]
+        return pack(tuple([Action(self.name, number, body, received) for number, body in enumerate(bodies, first)]))
 
 
 class Inserter(asyncio.Protocol):

@@ -16,6 +16,7 @@ Given = Sequence[Any] | Mapping[str, Any]
 
 _PLAIN = frozenset({int, float, str, bytes, type(None)})
 _chance = random.Random(secrets.randbits(128)).getrandbits
+_last = (0, 0)
 
 
 def statement(sql: str, parameters: Given = (), expected: bytes = b"") -> Statement:
@@ -49,8 +50,16 @@ def _plain_value(value: Any) -> Any:
 
 
 def moment() -> tuple[int, int]:
-    """What time it is, in microseconds, and where chance begins."""
-    return time.time_ns() // 1000, _chance(63)
+    """What time it is, in microseconds, and where chance begins.
+
+    To the millisecond, as SQL tells it, and the same for what is asked within one: such requests have more in common
+    (`kernel.actions.Series`). Chance is still each one's own, because it is drawn from the session and the number, too.
+    """
+    global _last
+    now = time.time_ns() // 1_000_000 * 1000
+    if now != _last[0]:
+        _last = now, _chance(63)
+    return _last
 
 
 def body(statements: tuple[Statement, ...], at: tuple[int, int]) -> bytes:

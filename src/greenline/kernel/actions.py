@@ -96,19 +96,90 @@ def born_at(session: str) -> int:
     return int(born) if re.fullmatch(r"[0-9]{1,18}", born) else 0
 
 
+class Series(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Consecutive requests of one session, whose bodies begin alike: what a busy client sends, said once.
+
+    It is smaller, and whoever looks at all of them looks at it once.
+    """
+
+    session: str
+    first: int
+    """The number of the first of them."""
+    received: int
+    head: bytes
+    """How all their bodies begin."""
+    tails: tuple[bytes, ...]
+    """How each goes on."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        session, received, head = self.session, self.received, self.head
+        return tuple(
+            [Action(session, number, head + tail, received) for number, tail in enumerate(self.tails, self.first)]
+        )
+
+
+Packed = tuple[Action, ...] | Series
+
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(tuple[Action, ...])
+_ACTIONS = msgspec.msgpack.Decoder(tuple[Action, ...])
+_SERIES = msgspec.msgpack.Decoder(Series)
+_OF_SERIES = 0xC1
+"""The first byte of a packed series, which begins nothing else; then there are four that say how many they are."""
+_HEAD_BYTES = 5
+_FEW = 4
+"""Fewer actions are packed one by one, and so are those whose bodies have less in common."""
+_LITTLE = 16
 
 
 def pack(actions: tuple[Action, ...]) -> bytes:
-    return _ENCODER.encode(actions)
+    series = _series_of(actions) if len(actions) >= _FEW else None
+    return _ENCODER.encode(actions) if series is None else pack_series(series)
+
+
+def pack_series(series: Series) -> bytes:
+    return bytes([_OF_SERIES]) + len(series.tails).to_bytes(4) + _ENCODER.encode(series)
 
 
 def unpack(packed: bytes) -> tuple[Action, ...]:
+    opened = open_packed(packed)
+    return opened.actions if isinstance(opened, Series) else opened
+
+
+def open_packed(packed: bytes) -> Packed:
+    """As they were packed: for who can do with a series as it is."""
     try:
-        return _DECODER.decode(packed)
+        if packed[:1] != bytes([_OF_SERIES]):
+            return _ACTIONS.decode(packed)
+        series = _SERIES.decode(memoryview(packed)[_HEAD_BYTES:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise Garbled(f"these are no actions: {error}") from None
+    if not series.tails or len(series.tails) != declared(packed):
+        raise Garbled(f"these are {len(series.tails)} actions, and say that they are {declared(packed)}")
+    return series
+
+
+def _series_of(actions: tuple[Action, ...]) -> Series | None:
+    """If they are one. In few steps for many."""
+    first = actions[0]
+    numbers = list(range(first.number, first.number + len(actions)))
+    if [action.number for action in actions] != numbers or {
+        (action.session, action.received, action.is_relaxed, action.reads) for action in actions
+    } != {(first.session, first.received, False, ())}:
+        return None
+    bodies = [action.body for action in actions]
+    common = _common_bytes(min(bodies), max(bodies))
+    if common < _LITTLE:
+        return None
+    tails = tuple([body[common:] for body in bodies])
+    return Series(first.session, first.number, first.received, first.body[:common], tails)
+
+
+def _common_bytes(one: bytes, other: bytes) -> int:
+    """How many they begin with in common."""
+    size = min(len(one), len(other))
+    differing = int.from_bytes(one[:size]) ^ int.from_bytes(other[:size])
+    return size - (differing.bit_length() + 7) // 8
 
 
 def declared(packed: bytes) -> int:
@@ -116,7 +187,7 @@ def declared(packed: bytes) -> int:
     first = packed[0] if packed else 0
     if first & 0xF0 == 0x90:
         return first & 0x0F
-    size = {0xDC: 2, 0xDD: 4}.get(first, 0)
+    size = {0xDC: 2, 0xDD: 4, _OF_SERIES: 4}.get(first, 0)
     count = int.from_bytes(packed[1 : 1 + size])
     return count if count <= len(packed) else 0
 

@@ -80,6 +80,12 @@ class Inquiry(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     statement: Statement
 
 
+class Look(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
+    """Does this statement change nothing, so that it may be a query? One row with 1 or 0; it is not carried out."""
+
+    statement: Statement
+
+
 class Result(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """What one statement came to."""
 
@@ -117,7 +123,7 @@ Reply = Result | Failure | Conflict
 """To a query."""
 
 
-Request = Question | Trial | Inquiry
+Request = Question | Trial | Inquiry | Look
 
 encode = msgspec.msgpack.Encoder().encode
 _BODIES: msgspec.msgpack.Decoder[Body] = msgspec.msgpack.Decoder(Body)

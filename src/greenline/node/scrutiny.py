@@ -14,9 +14,9 @@ import msgspec
 
 from greenline.access import wire
 from greenline.kernel import statements
-from greenline.kernel.actions import Action, born_at, unpack
+from greenline.kernel.actions import Action, Series, born_at, open_packed
 from greenline.kernel.codec import Garbled
-from greenline.kernel.statements import Inquiry, Question, Statement
+from greenline.kernel.statements import Inquiry, Statement, Trial
 from greenline.node.edge import Declined, Desk, Limits
 
 SESSION = re.compile(r"[A-Za-z0-9_.:-]{1,45}@[0-9]{1,18}")
@@ -41,11 +41,20 @@ class Scrutiny:
 
     def demand_sound(self, write: wire.Write) -> None:
         try:
-            actions = unpack(write.actions)
+            packed = open_packed(write.actions)
         except Garbled as error:
             raise Declined("malformed", f"the actions cannot be opened: {error}") from None
-        if len(actions) != write.count or not actions:
-            raise Declined("malformed", f"these are {len(actions)} actions, and should be {write.count}, at least one")
+        count = len(packed.tails) if isinstance(packed, Series) else len(packed)
+        if count != write.count or not count:
+            raise Declined("malformed", f"these are {count} actions, and should be {write.count}, at least one")
+        if not isinstance(packed, Series):
+            self._demand_each_sound(packed)
+        elif _is_shallow(packed):
+            self.demand_sound_session(packed.session)
+        else:
+            self._demand_each_sound(packed.actions)
+
+    def _demand_each_sound(self, actions: tuple[Action, ...]) -> None:
         session: str | None = None
         most = self._limits.action_bytes
         for action in actions:
@@ -86,6 +95,12 @@ class Scrutiny:
         return born
 
 
+def _is_shallow(series: Series) -> bool:
+    """All of them are short, and begin as they should."""
+    longest = len(series.head) + max(map(len, series.tails))
+    return series.first >= 1 and series.head.startswith(_WORK) and longest <= _SHALLOW_BYTES
+
+
 def sound_request(read: wire.Read) -> bytes:
     """The query that this asks, if a database can answer it. Raises `Declined`."""
     if read.request is None:
@@ -96,7 +111,7 @@ def sound_request(read: wire.Read) -> bytes:
         raise Declined("malformed", f"the query cannot be opened: {error}") from None
     if isinstance(request, Inquiry):
         raise Declined("malformed", "this is what nodes ask of themselves; send a Question")
-    asked = (request.statement,) if isinstance(request, Question) else request.work.statements
+    asked = request.work.statements if isinstance(request, Trial) else (request.statement,)
     if not all(_is_plain(each.parameters) for each in asked):
         raise Declined("malformed", "a parameter is none of int, float, str, bytes or None")
     return read.request
@@ -104,7 +119,7 @@ def sound_request(read: wire.Read) -> bytes:
 
 def is_trial(request: bytes) -> bool:
     """It runs where writes do, and so only for those who may write."""
-    return not isinstance(statements.request_of(request), Question)
+    return isinstance(statements.request_of(request), Trial)
 
 
 def _is_plain_work(body: bytes) -> bool:

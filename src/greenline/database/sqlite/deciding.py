@@ -11,7 +11,7 @@ from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.runs import MOST, Task, is_known_to_run
 from greenline.database.sqlite.sessions import Known, Sessions
 from greenline.database.sqlite.statements import Came, Executor, Vanished
-from greenline.kernel.actions import Action, Outcome, Read, Verdict, declared, digest_of, unpack
+from greenline.kernel.actions import Action, Outcome, Read, Series, Verdict, declared, digest_of, open_packed
 from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import (
     NOT_SAID,
@@ -19,9 +19,12 @@ from greenline.kernel.statements import (
     Conflict,
     Failure,
     Member,
+    Parameters,
     Question,
     Result,
     Role,
+    Statement,
+    Value,
     Work,
     encode,
     request_of,
@@ -60,37 +63,37 @@ class Deciding:
         """What each action of a bundle comes to. Of a chunk that cannot be opened, all have failed."""
         for chunk in chunks:
             try:
-                actions = unpack(chunk)
+                packed = open_packed(chunk)
             except Garbled:
                 first = len(self._replies)
                 subs = range(first, first + declared(chunk))
                 self._replies += [Outcome(Verdict.FAILED, _GARBLED, self._position, sub) for sub in subs]
                 continue
-            if not (len(actions) > 1 and self._decide_straight(actions)):
-                self._decide_each(actions)
+            if not isinstance(packed, Series):
+                self._decide_each(packed)
+            elif not self._decide_series(packed):
+                self._decide_each(packed.actions)
         self._execute()
         return tuple(self._replies)
 
-    def _decide_straight(self, actions: tuple[Action, ...]) -> bool:
-        """The next requests of a session, all with the same text: what a busy client sends. False: nothing is done."""
+    def _decide_series(self, series: Series) -> bool:
+        """The next requests of a session, all with the same text. False: nothing is done."""
         self._execute()
-        first, count = actions[0], len(actions)
-        session = None if self._fates else self._sessions.is_next(first, count)
-        if session is None or first.received >= first.number or not _are_alike(actions):
+        session = None if self._fates else self._sessions.is_next(series)
+        if session is None or series.received >= series.first:
             return False
-        try:
-            works = [_BODIES.decode(action.body) for action in actions]
-        except UNREADABLE:
+        work = _common_work(series)
+        if work is None or not is_known_to_run(self._executor, work.statements[0].sql):
             return False
-        sql = _common_text(works)
-        if sql is None or not is_known_to_run(self._executor, sql):
+        rows = _rows_of(series, work)
+        if rows is None:
             return False
         position, sub = self._position, len(self._replies)
-        values = runs.straight(self._executor, sql, actions, works, sub)  # type: ignore[arg-type]  # all are Work
+        values = runs.run_series(self._executor, series, work, rows, sub)
         if values is None:
             return False
         outcomes = [Outcome(Verdict.DONE, value, position, place) for place, value in enumerate(values, sub)]
-        self._sessions.hear_all(session, first.received, count, position)
+        self._sessions.hear_all(session, series.received, len(rows), position)
         session.keep_all(outcomes)
         self._replies += outcomes
         return True
@@ -196,25 +199,30 @@ class Deciding:
         return (Result(self._executor.connection.changes()),)
 
 
-def _are_alike(actions: tuple[Action, ...]) -> bool:
-    """All of one session, numbered one after the other, and nothing special about any. In few steps for many."""
-    first = actions[0]
-    numbers = list(range(first.number, first.number + len(actions)))
-    return [action.number for action in actions] == numbers and {
-        (action.session, action.received, action.is_relaxed, action.reads) for action in actions
-    } == {(first.session, first.received, False, ())}
+def _common_work(series: Series) -> Work | None:
+    """What its first action does, if it is one statement that expects nothing."""
+    try:
+        body = _BODIES.decode(series.head + series.tails[0])
+    except UNREADABLE:
+        return None
+    is_one = type(body) is Work and len(body.statements) == 1 and not body.statements[0].expected
+    return body if is_one else None  # type: ignore[return-value]  # it is Work
 
 
-def _common_text(works: list[Body]) -> str | None:
-    """Of actions of one statement each, with parameters in order, that expect nothing."""
-    if {type(work) for work in works} != {Work}:
+def _rows_of(series: Series, work: Work) -> list[Parameters] | None:
+    """The parameters of each, if all else that they say is what `work` says: then it is in what they have in common."""
+    before = encode(Work(work.now, work.seed, (Statement(work.statements[0].sql),)))[: -len(_NO_PARAMETERS)]
+    if not series.head.startswith(before):
         return None
-    several = [work.statements for work in works]  # type: ignore[union-attr]  # all are Work
-    if {len(statements) for statements in several} != {1}:
+    common, end = series.head[len(before) :], -len(_NOTHING_EXPECTED)
+    bodies = [common + tail for tail in series.tails]
+    if {body[end:] for body in bodies} != {_NOTHING_EXPECTED}:
         return None
-    kinds = {(one.sql, one.expected, type(one.parameters)) for (one,) in several}
-    sql = several[0][0].sql
-    return sql if kinds == {(sql, NOT_SAID, tuple)} else None
+    decode = _PARAMETERS.decode
+    try:
+        return [decode(body[:end]) for body in bodies]
+    except UNREADABLE:
+        return None
 
 
 def _verdict(came: Came) -> Verdict:
@@ -228,3 +236,7 @@ _LATER = Outcome(Verdict.UNKNOWN)
 _GARBLED = encode(GARBLED)
 _NOT_RELAXED = encode(NOT_RELAXED)
 _BODIES: msgspec.msgpack.Decoder[Body] = msgspec.msgpack.Decoder(Body)
+_PARAMETERS: msgspec.msgpack.Decoder[tuple[Value, ...]] = msgspec.msgpack.Decoder(tuple[Value, ...])
+_NOTHING_EXPECTED = encode(NOT_SAID)
+_NO_PARAMETERS = encode(()) + _NOTHING_EXPECTED
+assert encode(Statement("")).endswith(_NO_PARAMETERS), "statements are encoded otherwise"

@@ -39,7 +39,7 @@ class Moment:
     """What the hooks of one connection know of the action that runs on it."""
 
     __slots__ = (
-        *("_called", "_calls", "has_write_failed", "is_foreign", "number"),
+        *("calls", "has_write_failed", "is_foreign", "number"),
         *("session", "steps", "took_last_rowid", "total", "work"),
     )
 
@@ -48,8 +48,7 @@ class Moment:
         """What runs, with its time and where its chance begins."""
         self.session = ""
         self.number = 0
-        self._called: Work | Question = _NOTHING
-        self._calls = 0
+        self.calls = 0
         """Of chance, by that one."""
         self.total = 0
         """Changes on this connection before this action."""
@@ -68,14 +67,7 @@ class Moment:
         self.total = total
         self.steps = 0
         self.took_last_rowid = False
-        self._called = _NOTHING
-
-    def call(self) -> int:
-        """Of chance: the how many-th it is by what runs now."""
-        if self._called is not self.work:
-            self._called, self._calls = self.work, 0
-        self._calls += 1
-        return self._calls
+        self.calls = 0
 
 
 class Clock(apsw.VFS):
@@ -149,7 +141,8 @@ def take_over_functions(connection: apsw.Connection, moment: Moment) -> None:
 
 
 def chance(moment: Moment, size: int) -> bytes:
-    origin = f"{moment.work.seed} {moment.number} {moment.call()} {moment.session}".encode()
+    moment.calls += 1
+    origin = f"{moment.work.seed} {moment.number} {moment.calls} {moment.session}".encode()
     blocks = range((size + RANDOM_BYTES - 1) // RANDOM_BYTES)
     return b"".join([blake2b(origin, salt=block.to_bytes(16, "big")).digest() for block in blocks])[:size]
 

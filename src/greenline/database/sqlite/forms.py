@@ -13,6 +13,7 @@ import msgspec
 
 from greenline.database.sqlite.failures import Fails, misuse
 from greenline.database.sqlite.permissions import OF_FTS5
+from greenline.database.sqlite.rows import Text, text_of
 from greenline.database.sqlite.tables import FOREIGN
 from greenline.kernel.statements import Parameters
 
@@ -30,6 +31,8 @@ class Form(msgspec.Struct, frozen=True, gc=False):
     """It inserts, updates or deletes, and does not change the schema."""
     may_run: bool
     """It may be executed together with others (`runs`)."""
+    rows: Text | None
+    """It is a plain insert: perhaps many are one statement."""
 
 
 class Forms:
@@ -71,7 +74,8 @@ class Forms:
             changes_rows = _CHANGES_ROWS.match(sql) is not None and not cursor.is_explain
             has_rows = bool(cursor.get_description())
             may_run = changes_rows and not has_rows and _COUNTERS.search(sql) is None
-            form = Form(cursor.is_readonly, has_rows, bool(cursor.is_explain), changes_rows, may_run)
+            rows = text_of(sql) if may_run else None
+            form = Form(cursor.is_readonly, has_rows, bool(cursor.is_explain), changes_rows, may_run, rows)
             seen.append((text, form))
             return False
 

@@ -66,6 +66,7 @@ _BECAUSE = {
     apsw.SQLITE_SAVEPOINT: "the statements of an action are a transaction already",
     apsw.SQLITE_TRANSACTION: "the statements of an action are a transaction already",
 }
+CHANGES_NOTHING = "a query changes nothing; send it as an action"
 _TEMPORARY = "what is temporary is known to one replica only"
 
 Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
@@ -102,7 +103,7 @@ class Permissions:
         if self._role is Role.READER and operation in _WRITES:
             return ""  # a virtual table prepares what it may need; a client's own is refused by its form
         if self._role is Role.READER:
-            return "a query changes nothing; send it as an action"
+            return CHANGES_NOTHING
         if operation in _WRITES:
             return _ours(first)
         if operation == apsw.SQLITE_CREATE_VTABLE and second not in MODULES:
@@ -117,7 +118,7 @@ def _refused_pragma(name: str, value: str, role: Role, *, is_direct: bool) -> st
     if (name in _PRAGMAS and (name != "page_size" or not value)) or (name == OF_FTS5 and is_direct):
         return ""
     if name in _SETTINGS:
-        return "a query changes nothing; send it as an action" if value and role is Role.READER else ""
+        return CHANGES_NOTHING if value and role is Role.READER else ""
     return f"the pragma {name} is about one replica, not about what all have in common"
 
 

@@ -23,7 +23,7 @@ from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import OutcomeOf
 from greenline.kernel.codec import Garbled
 from greenline.kernel.database import Answer, Rows
-from greenline.kernel.statements import Inquiry, Question, Reply, Trial, encode, request_of
+from greenline.kernel.statements import Inquiry, Look, Question, Reply, Trial, encode, request_of
 
 Asked = bytes | OutcomeOf
 Done = Callable[[Answer], None]
@@ -49,6 +49,8 @@ def _reply(bundles: Bundles, asked: bytes, limits: Limits) -> Reply:
             return bundles.executor.trial(request)
         case Inquiry():
             return bundles.executor.inquire(request)
+        case Look():
+            return bundles.executor.look(request.statement)
 
 
 class Readers:

@@ -7,17 +7,19 @@ undone, and whoever asked does them one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
 import apsw
 
 from greenline.database.sqlite.connection import FOREIGN, OURS
+from greenline.database.sqlite.determinism import watch_rowids
 from greenline.database.sqlite.failures import OF_PARAMETERS, failure_of
+from greenline.database.sqlite.rows import SIZES, insert
 from greenline.database.sqlite.sessions import Known
 from greenline.database.sqlite.statements import Executor, Vanished
-from greenline.kernel.actions import Action, Outcome, Verdict
+from greenline.kernel.actions import Action, Outcome, Series, Verdict
 from greenline.kernel.statements import Parameters, Result, Work, encode
 
 MOST = 128
@@ -25,6 +27,8 @@ MOST = 128
 
 Task = tuple[str, int, Action, Work, Known]
 """The text, the place in the bundle, what is asked, in which session."""
+Turn = tuple[str, int, Work]
+"""Whose it is: the session and the number; and what says the time."""
 
 
 def is_known_to_run(executor: Executor, sql: str) -> bool:
@@ -40,22 +44,25 @@ def run(executor: Executor, tasks: list[Task], position: int) -> list[Outcome] |
     def execute() -> None:
         for sql, group in groupby(tasks, _SQL):
             several = list(group)
-            actions = [action for _, _, action, _, _ in several]
-            _execute(executor, sql, _parameters(executor, actions, [work for _, _, _, work, _ in several], values))
+            turns = [(action.session, action.number, work) for _, _, action, work, _ in several]
+            rows = [work.statements[0].parameters for _, _, _, work, _ in several]
+            _execute(executor, sql, turns, rows, values)
 
     if not _is_done(executor, execute, lambda: tasks[min(len(values), len(tasks) - 1)][1]):
         return None
     return [Outcome(Verdict.DONE, value, position, task[1]) for value, task in zip(values, tasks, strict=True)]
 
 
-def straight(
-    executor: Executor, sql: str, actions: tuple[Action, ...], works: list[Work], first: int
+def run_series(
+    executor: Executor, series: Series, work: Work, rows: list[Parameters], first: int
 ) -> list[bytes] | None:
-    """The same of actions that all have this text; the values of their outcomes. The first one's place is `first`."""
+    """The same of a series that has one text, that of `work`; the values of their outcomes. The first one's place is
+    `first`."""
     values: list[bytes] = []
 
     def execute() -> None:
-        _execute(executor, sql, _parameters(executor, actions, works, values))
+        turns = [(series.session, number, work) for number in range(series.first, series.first + len(rows))]
+        _execute(executor, work.statements[0].sql, turns, rows, values)
 
     return values if _is_done(executor, execute, lambda: first + len(values)) else None
 
@@ -70,6 +77,8 @@ def _is_done(executor: Executor, execute: Callable[[], None], failing: Callable[
     try:
         execute()
         is_done = not executor.moment.took_last_rowid
+    except _Unsure:
+        pass
     except (apsw.Error, *OF_PARAMETERS) as error:
         _check(executor, error, failing())
     if not is_done:
@@ -85,28 +94,54 @@ def _check(executor: Executor, error: Exception, sub: int) -> None:
         raise Vanished(failure, sub)
 
 
-def _execute(executor: Executor, sql: str, parameters: Iterator[Parameters]) -> None:
+class _Unsure(Exception):
+    """Nobody knows what each of them came to."""
+
+
+def _execute(executor: Executor, sql: str, turns: list[Turn], rows: Sequence[Parameters], values: list[bytes]) -> None:
     executor.moment.is_foreign = True
     try:
-        executor.connection.executemany(sql, parameters, prepare_flags=FOREIGN)
+        done = _insert_rows(executor, sql, rows, values)
+        if done < len(rows):
+            parameters = _parameters(executor, zip(turns[done:], rows[done:], strict=True), values)
+            executor.connection.executemany(sql, parameters, prepare_flags=FOREIGN)
     finally:
         executor.moment.is_foreign = False
 
 
+def _insert_rows(executor: Executor, sql: str, rows: Sequence[Parameters], values: list[bytes]) -> int:
+    """As many of them as may be inserted together: how many that was."""
+    done, connection, form = 0, executor.connection, executor.forms.get(sql)
+    plan = executor.schema.plan_of(form.rows) if form is not None and form.rows and len(rows) >= SIZES[-1] else None
+    if plan is None:
+        return 0
+    connection.set_update_hook(None)  # no row has the last rowid, and calling us for each would cost more than the row
+    try:
+        for size in SIZES:
+            while len(rows) - done >= size:
+                ids = insert(connection, plan, rows[done : done + size], FOREIGN)
+                if ids is None:
+                    raise _Unsure
+                values += [_HEAD_OF_ONE + encode(each) + _TAIL for each in ids]
+                done += size
+    finally:
+        watch_rowids(connection, executor.moment)
+    return done
+
+
 def _parameters(
-    executor: Executor, actions: Sequence[Action], works: list[Work], values: list[bytes]
+    executor: Executor, asked: Iterable[tuple[Turn, Parameters]], values: list[bytes]
 ) -> Iterator[Parameters]:
     """One after the other; when the next are asked for, what the one before came to is added to the values."""
     connection, moment = executor.connection, executor.moment
     set_last, last, changes = connection.set_last_insert_rowid, connection.last_insert_rowid, connection.changes
     total, head, one, tail = connection.total_changes, _HEAD, _HEAD_OF_ONE, _TAIL
-    for action, work in zip(actions, works, strict=True):
-        moment.work = work
-        moment.session = action.session
-        moment.number = action.number
+    for (session, number, work), row in asked:
+        moment.session, moment.number, moment.work = session, number, work
+        moment.calls = 0
         moment.total = total()
         set_last(0)
-        yield work.statements[0].parameters
+        yield row
         last_id, count = last(), changes()
         # As `encode((Result(count, last_id),))` has it, and much faster.
         values.append((one if count == 1 else head + encode(count)) + encode(last_id) + tail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from greenline.database.sqlite.rows import Plan, Text, plan_of
 from greenline.database.sqlite.tables import NAMES, OURS, PREFIX
 
 _SPECIAL = """
@@ -18,14 +19,28 @@ WHERE s.type = 'table' AND lower(f."table") LIKE '{PREFIX.replace("_", "@_")}%' 
 """
 
 
+MOST_PLANS = 2_000
+"""That are kept."""
+
+
 class Schema:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._is_known = False
         self._is_plain = False
+        self._plans: dict[Text, Plan | None] = {}
 
     def has_changed(self) -> None:
         self._is_known = False
+        self._plans.clear()
+
+    def plan_of(self, text: Text) -> Plan | None:
+        """How rows are inserted together."""
+        if text not in self._plans:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[text] = plan_of(text, self._connection)
+        return self._plans[text]
 
     @property
     def is_plain(self) -> bool:

@@ -14,7 +14,7 @@ from greenline.database.sessions import LARGEST, STORED_BYTES, unborn_or_over
 from greenline.database.sqlite import tables
 from greenline.database.sqlite.connection import OURS
 from greenline.database.sqlite.limits import Limits
-from greenline.kernel.actions import WINDOW, Action, Outcome, OutcomeOf, Verdict
+from greenline.kernel.actions import WINDOW, Action, Outcome, OutcomeOf, Series, Verdict
 
 Piece = tuple[int, bytes]
 """The last number of those whose outcomes are packed in it."""
@@ -131,13 +131,13 @@ class Sessions:
         session.last = number
         return session
 
-    def is_next(self, first: Action, count: int) -> Known | None:
-        """The session whose next requests these are, from `first` on, and may all be decided; nothing is changed."""
-        session = self.used.get(first.session) or self.find(first.session)
-        if session is None or first.number != session.last + 1:
+    def is_next(self, series: Series) -> Known | None:
+        """The session whose next requests these are, if all may be decided; nothing is changed."""
+        session = self.used.get(series.session) or self.find(series.session)
+        if session is None or series.first != session.last + 1:
             return None
-        received = max(session.received, min(first.received, session.last))
-        return session if session.last + count - received <= WINDOW else None
+        received = max(session.received, min(series.received, session.last))
+        return session if session.last + len(series.tails) - received <= WINDOW else None
 
     def hear_all(self, session: Known, received: int, count: int, position: int) -> None:
         """The next requests of a session, which `is_next` has found."""

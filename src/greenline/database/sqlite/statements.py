@@ -19,6 +19,7 @@ from greenline.database.sqlite.determinism import Moment
 from greenline.database.sqlite.failures import OF_PARAMETERS, Fails, failure_of, misuse, too_large, too_slow
 from greenline.database.sqlite.forms import Forms, names
 from greenline.database.sqlite.limits import Limits
+from greenline.database.sqlite.permissions import CHANGES_NOTHING
 from greenline.database.sqlite.schema import Schema
 from greenline.kernel.statements import Conflict, Failure, Inquiry, Question, Result, Statement, Trial, Work
 
@@ -218,11 +219,27 @@ class Executor:
         asked = inquiry.statement
         return Result(rows=tuple(self.connection.execute(asked.sql, asked.parameters, prepare_flags=OURS)))
 
+    def look(self, statement: Statement) -> Result | Failure:
+        """Does it only read? SQLite says so of what it has prepared."""
+        self.moment.is_foreign = True
+        try:
+            is_readonly = self.forms.of(statement.sql, statement.parameters).is_readonly
+        except Fails as fails:
+            return fails.failure
+        except (apsw.Error, *OF_PARAMETERS) as error:
+            failure = failure_of(error, self.connection, self.moment, 0)
+            if not failure.message.endswith(CHANGES_NOTHING):
+                return failure
+            is_readonly = False  # a reader's connection does not even prepare it
+        finally:
+            self.moment.is_foreign = False
+        return Result(rows=((int(is_readonly),),))
+
     def _asked(self, statement: Statement) -> Result:
         self.moment.is_foreign = True
         form = self.forms.of(statement.sql, statement.parameters)
         if not form.is_readonly:
-            raise Fails(misuse("ReadOnly", "a query changes nothing; send it as an action"))
+            raise Fails(misuse("ReadOnly", CHANGES_NOTHING))
         cursor = self.connection.execute(statement.sql, statement.parameters, prepare_flags=FOREIGN)
         if not form.has_rows:
             return Result()
