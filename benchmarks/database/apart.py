@@ -55,7 +55,9 @@ async def _both(local: Local) -> tuple[int, int, int]:
 async def _side(local: Local, name: ProcId, wait: str, end: float) -> tuple[int, int]:
     written = reads = 0
     async with client(local, name) as db:
+        begun = time.perf_counter()
         while time.perf_counter() < end:
+            await asyncio.sleep(max(0.0, begun + written / sizes.APART_RATE - time.perf_counter()))
             done = await asyncio.gather(
                 *(db.execute("INSERT INTO inserted (text) VALUES (?)", (ROW,), wait=wait) for _ in range(20))
             )

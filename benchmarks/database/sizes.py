@@ -16,3 +16,5 @@ LARGE_BYTES = int(_size("BENCH_LARGE_MB", 2048) * 1e6)
 RECOVERED_BYTES = int(_size("BENCH_RECOVERED_MB", 1024) * 1e6)
 APART_S = _size("BENCH_APART_S", 120)
 """A partition."""
+APART_RATE = _size("BENCH_APART_RATE", 100_000)
+"""Rows a second that each side asks for, at most."""
