@@ -68,6 +68,11 @@ def test_a_local_cluster_from_another_terminal(greenline: Greenline, local: Loca
     assert "cut off from p q" in greenline("status", *place).out
     assert greenline("heal", *place).out == "healed\n"
     until(lambda: confs(local) == {"p q r"})
+    assert greenline("cut", "p q | r", "--one-way", *place).out == "cut p q | r, one way\n"
+    until(lambda: confs(local) == {"p q", "r"})
+    assert re.search("^r .* does not hear p q$", greenline("status", *place).out, re.MULTILINE)
+    greenline("heal", *place)
+    until(lambda: confs(local) == {"p q r"})
 
     assert greenline("kill", "r", *place).out == "r  killed\n"
     until(lambda: confs(local) == {"p q"})

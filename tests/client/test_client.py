@@ -230,6 +230,25 @@ def test_misuse_is_told_before_anything_is_sent() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("wait", ["green", "accepted"])
+def test_what_a_closing_client_has_not_sent_is_told_that_nothing_came_of_it(wait: str) -> None:
+    async def story(stage: Stage) -> None:
+        server = await stage.server()
+        async with client(server) as db:
+            await db.execute(TABLE)
+            await server.stop()
+            await until(lambda: db.address is None)
+            one = asyncio.create_task(db.execute(INSERT, ("x",), wait=wait))
+            batch = asyncio.create_task(db.batch([(INSERT, ("y",)), (INSERT, ("z",))]))
+            await asyncio.sleep(0)  # now they have asked
+        with pytest.raises(InterfaceError, match="closed; nothing came of it"):
+            await one
+        assert [str(each.error) for each in await batch] == ["the client was closed; nothing came of it"] * 2
+        assert stage.written == []
+
+    play(story)
+
+
 def test_administrators_appoint_users_and_change_the_cluster() -> None:
     async def story(stage: Stage) -> None:
         server = await stage.server()

@@ -83,6 +83,7 @@ def test_transactions_at_all_nodes_happen_as_if_alone(tmp_path: Path) -> None:
     async def story(local: Local) -> None:
         async with client(local, at="p") as p, client(local, at="q") as q, client(local, at="r") as r:
             await p.together([(TABLE, ()), (INSERT, (0,))])
+            assert [await written(db) for db in (q, r)] == [[0], [0]], "from here on they have seen it"
             stale = p.transaction()
             await stale.execute("SELECT b FROM t")
             await stale.execute("UPDATE t SET b = 100")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from tests.jepsen import lists
+from tests.jepsen import dirty, lists
 from tests.jepsen.history import Ended, Operation, by_key, of_kinds
 from tests.jepsen.linearizable import Register, witness
 from tests.jepsen.workload import ACCOUNTS, BALANCE
@@ -24,13 +24,13 @@ def complaints(operations: list[Operation]) -> list[str]:
     return [
         *_of_registers(operations),
         *_of_lists(operations),
-        *_of_what_is_there_once("insert", _inserts(operations), _final_values(finals["inserts"])),
+        *_of_what_is_there_once("insert", dirty.inserts(operations), _final_values(finals["inserts"])),
         *_of_what_is_there_once("transfer", _transfers(operations), _final_values(finals["transfers"])),
         *_of_accepted(operations),
         *_of_money(operations, finals),
         *_of_reads_that_go_back(operations),
         *_of_own_rows(operations),
-        *_of_dirty_rows(operations),
+        *dirty.complaints(operations),
         *_of_digests(operations),
     ]
 
@@ -64,14 +64,6 @@ def _read_in_the_end(operations: list[Operation], what: str, kind: str) -> Itera
 
 
 # Every write is there once, if anybody was told that it is done; and nothing else is there.
-
-
-def _inserts(operations: list[Operation]) -> dict[Any, Ended]:
-    """How each ended: of those that were accepted, later."""
-    ended = {each.value: each.ended for each in of_kinds(operations, "insert")}
-    for each in of_kinds(operations, "accept"):
-        ended[each.value] = Ended.FAIL if each.ended is Ended.FAIL else Ended.UNKNOWN
-    return ended | {each.value: each.ended for each in of_kinds(operations, "green")}
 
 
 def _transfers(operations: list[Operation]) -> dict[Any, Ended]:
@@ -158,29 +150,9 @@ def _going_back(reads: Iterable[Operation]) -> Iterator[str]:
 
 
 def _of_own_rows(operations: list[Operation]) -> Iterator[str]:
-    asked = [each for each in of_kinds(operations, "own") if each.is_ok]
-    for each in asked:
-        if each.seen > 1 or (each.key == "session" and each.seen != 1):
+    for each in of_kinds(operations, "own"):
+        if each.is_ok and each.seen != 1:
             yield f"{each}: it was inserted once, and before"
-    dirty: dict[Any, list[Operation]] = defaultdict(list)
-    for each in asked:
-        if each.key == "dirty":
-            dirty[each.value].append(each)
-    for reads in dirty.values():
-        yield from _going_back(reads)
-
-
-def _of_dirty_rows(operations: list[Operation]) -> Iterator[str]:
-    called = {each.value: each.called for each in of_kinds(operations, "insert", "accept")}
-    ended = _inserts(operations)
-    for each in of_kinds(operations, "dirty rows"):
-        for value in each.seen or ():
-            if called.get(value, each.returned) >= each.returned:
-                yield f"{each}: nobody had asked for {value}"
-            if ended.get(value) is Ended.FAIL:
-                yield f"{each}: {value} has failed"
-        if each.is_ok and len(set(each.seen)) < len(each.seen):
-            yield f"{each}: one of them twice"
 
 
 def _of_digests(operations: list[Operation]) -> Iterator[str]:

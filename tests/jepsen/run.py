@@ -27,8 +27,8 @@ NAMES = "p q r s t"
 ROAMING = 3
 PAUSE_S = 0.02
 """Of a client, between two requests."""
-PATIENCE_S = 30.0
-"""For the beginning; and until all that was accepted is green, once all is well."""
+PATIENCE_S = 120.0
+"""For the beginning, and for the end: a node whose disk failed often tries again after a minute."""
 HISTORY = "history.jsonl"
 _POLL_S = 0.1
 
@@ -107,9 +107,9 @@ async def _run(local: Local, recorder: Recorder, seconds: float, seed: str) -> N
                 tasks.create_task(actor.act(until, [*WAITING, *AT_ONCE], PAUSE_S))
             tasks.create_task(_strike(nemesis, recorder, until))
             tasks.create_task(comings.come_and_go(until))
-        await asyncio.to_thread(nemesis.calm)
+        await asyncio.to_thread(nemesis.calm)  # somebody may have been killed since while it lingered
         await comings.all_leave()
-        await asyncio.to_thread(until_primary, local, NAMES)
+        await asyncio.to_thread(until_primary, local, NAMES, PATIENCE_S)
         patience = time.monotonic() + PATIENCE_S
         await asyncio.gather(*(actor.wait_for_accepted(patience) for actor in everybody))
         await asyncio.gather(*(actor.look_in_the_end(PATIENCE_S) for actor in waiting))
@@ -117,11 +117,13 @@ async def _run(local: Local, recorder: Recorder, seconds: float, seed: str) -> N
 
 
 async def _strike(nemesis: Nemesis, recorder: Recorder, until: float) -> None:
+    """Until it is over; then all is well, so that who is still joining or leaving comes to an end."""
     while time.monotonic() < until:
         called = time.monotonic()
         kind, whom = await asyncio.to_thread(nemesis.strike)
         recorder.add(Operation("nemesis", "fault", kind, called, time.monotonic(), Ended.OK, whom))
         await asyncio.sleep(nemesis.pause())
+    await asyncio.to_thread(nemesis.calm)
 
 
 async def _compare(actors: list[Actor], recorder: Recorder, patience: float) -> None:

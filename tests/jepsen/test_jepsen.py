@@ -39,13 +39,24 @@ def test_whatever_goes_wrong_nothing_that_a_client_was_told_is_lost_or_doubled(r
 Tampering = Callable[[list[Operation]], list[Operation]]
 
 
-def last(kind: str, change: Callable[[Operation], Any], key: str | None = None) -> Tampering:
-    """The last one of this kind that was told something has been told something else."""
+def last(kind: str, change: Callable[[Operation], Any], key: str | None = None, *, stays: bool = False) -> Tampering:
+    """The last one of this kind that was told something, at one node for ever, has been told something else."""
 
     def tampered(operations: list[Operation]) -> list[Operation]:
-        fitting = [each for each in operations if each.kind == kind and each.is_ok and key in (None, each.key)]
-        victim = fitting[-1]
+        told = [each for each in operations if each.kind == kind and each.is_ok and each.seen]
+        victim = [each for each in told if key in (None, each.key) and (each.node or not stays)][-1]
         return [msgspec.structs.replace(each, seen=change(each)) if each is victim else each for each in operations]
+
+    return tampered
+
+
+def without_one_that_was_done(kind: str) -> Tampering:
+    """Somebody was told so, and in the end one node lacks it."""
+
+    def tampered(operations: list[Operation]) -> list[Operation]:
+        done = next(each.value for each in operations if each.kind == kind and each.is_ok and each.seen)
+        row = done if isinstance(done, list) else [done]
+        return last(f"final {kind}s", lambda each: [each for each in each.seen if each != row])(operations)
 
     return tampered
 
@@ -79,11 +90,17 @@ def with_a_stale_read(operations: list[Operation]) -> list[Operation]:
     return [*operations, first]
 
 
+def _swapped(rows: list[list[Any]]) -> list[list[Any]]:
+    """The first two of them."""
+    (one, value), (two, other), *rest = rows
+    return [[one, other], [two, value], *rest]
+
+
 TAMPERED = {
-    "insert .* has lost it": last("final inserts", lambda each: each.seen[1:]),
+    "insert .* has lost it": without_one_that_was_done("insert"),
     "insert .* 2 times": last("final inserts", lambda each: [*each.seen, each.seen[0]]),
     "insert .* nobody asked for it": last("final inserts", lambda each: [*each.seen, ["z.1"]]),
-    "transfer .* has lost it": last("final transfers", lambda each: each.seen[1:]),
+    "transfer .* has lost it": without_one_that_was_done("transfer"),
     "its transfers come to": last("final accounts", lambda each: [[0, 1], *each.seen[1:]]),
     "and 600 in them": last("total", lambda _: [599, 6]),
     "did not become green": without_an_outcome,
@@ -92,8 +109,11 @@ TAMPERED = {
     "register .* not linearizable": with_a_stale_read,
     "goes back behind": last("newest", lambda _: 0, "session"),
     "it was inserted once, and before": last("own", lambda _: 0, "session"),
-    "nobody had asked for": last("dirty rows", lambda _: ["z.1"]),
-    "one of them twice": last("dirty rows", lambda each: each.seen * 2),
+    "nobody had asked for": last("dirty rows", lambda each: [*each.seen[:-1], [each.seen[-1][0], "z.1"]]),
+    "dirty rows .* 2 times": last("dirty rows", lambda each: [*each.seen, [each.seen[-1][0] + 1, each.seen[-1][1]]]),
+    "have the numbers": last("dirty rows", lambda each: [[number + 1, value] for number, value in each.seen]),
+    "was green there before": last("dirty rows", lambda _: [], stays=True),
+    "and was green before as": last("dirty rows", lambda each: _swapped(each.seen), stays=True),
     "the digests differ": last("final digests", lambda each: [each.seen[0], each.seen[1], "00"]),
 }
 

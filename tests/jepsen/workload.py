@@ -9,7 +9,7 @@
 | `total`; its key: how strict | | the sum of all accounts, and how many there are |
 | `newest`; its key: how strict | | the highest row number of the inserts |
 | `own`; its key: how strict | a row of this client's that was inserted or accepted | how many there are of it |
-| `dirty rows` | | the newest rows |
+| `dirty rows` | a row number that was green where the client is | the rows above it, each with its number |
 | `final ...`; its key: at which node | | everything, when all is well again |
 
 Registers and lists have new keys every few seconds, so that what nobody knows the end of burdens the search only as
@@ -43,7 +43,8 @@ KEYS = 3
 """At once, of each kind."""
 ACCOUNTS = 6
 BALANCE = 100
-NEWEST = 20
+AGAIN = 20
+"""So many rows that are green where a client is are looked at once more with what is dirty."""
 
 SCHEMA = (
     "CREATE TABLE registers (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -63,6 +64,7 @@ APPEND = (
 )
 READ_LIST = "SELECT items FROM lists WHERE key = ?"
 INSERT = "INSERT INTO inserts (value) VALUES (?)"
+ABOVE = "SELECT number, value FROM inserts WHERE number > ? ORDER BY number"
 PAY = "UPDATE accounts SET balance = balance + ? WHERE id = ?"
 NOTE = "INSERT INTO transfers VALUES (?, ?, ?, ?)"
 TOTAL = "SELECT sum(balance), count(*) FROM accounts"
@@ -93,6 +95,8 @@ class Actor:
         self._recorder = recorder
         self._chance = Random(f"{name} {seed}")
         self._asked = 0
+        self._green = 0
+        """A row number that was green where it was: for ever, where it stays."""
 
     async def act(self, until: float, deeds: Sequence[Callable[[Actor], Awaitable[None]]], pause_s: float) -> None:
         while time.monotonic() < until:
@@ -146,7 +150,7 @@ class Actor:
         if written is not None:
             self.accepted.append((value, written))
             if self.node:
-                # It is seen as soon as it is red, and from then on for ever.
+                # It is seen as soon as it is accepted here, and from then on for ever.
                 value, _ = self._chance.choice(self.accepted[-5:])
                 await self._ask("own", "dirty", value, self._count(value, "dirty"), _one)
 
@@ -185,11 +189,13 @@ class Actor:
     async def look_at_newest(self) -> None:
         consistency = self._chance.choice(("weak", "session", "strict"))
         asking = self._query("SELECT max(number) FROM inserts", consistency=consistency)
-        await self._ask("newest", consistency, None, asking, lambda rows: _one(rows) or 0)
+        number = await self._ask("newest", consistency, None, asking, lambda rows: _one(rows) or 0)
+        self._green = max(self._green, number or 0)
 
     async def look_dirty(self) -> None:
-        asking = self._query(f"SELECT value FROM inserts ORDER BY number DESC LIMIT {NEWEST}", consistency="dirty")
-        await self._ask("dirty rows", "dirty", None, asking, lambda rows: [value for (value,) in rows])
+        floor = max(0, self._green - AGAIN)
+        asking = self._query(ABOVE, floor, consistency="dirty")
+        await self._ask("dirty rows", "dirty", floor, asking, lambda rows: [list(row) for row in rows])
 
     async def look_in_the_end(self, timeout: float) -> None:
         """At everything."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import secrets
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from greenline.access import wire
@@ -126,6 +128,17 @@ def play(story: Callable[[House], Awaitable[None]], limits: Limits | None = None
             house.users.close()
 
     asyncio.run(live())
+
+
+@contextmanager
+def many_descriptors() -> Iterator[None]:
+    """Somebody with a thousand connections needs as many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def body(sql: str = "INSERT INTO t DEFAULT VALUES", *parameters: Value) -> bytes:

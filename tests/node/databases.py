@@ -30,7 +30,7 @@ def databases(place: Path, names: str) -> Iterator[Local]:
         local.stop_all()
 
 
-def until_primary(local: Local, names: str) -> None:
+def until_primary(local: Local, names: str, within: float = PATIENCE_S) -> None:
     """Until these are a primary component, and know it."""
     wanted = tuple(names.split())
 
@@ -38,7 +38,7 @@ def until_primary(local: Local, names: str) -> None:
         found = [local.status(name) for name in wanted]
         return all(_is_in_primary(each, wanted) for each in found)
 
-    assert waits_for(are_there, PATIENCE_S), {name: local.status(name) for name in wanted}
+    assert waits_for(are_there, within), {name: local.status(name) for name in wanted}
 
 
 def _is_in_primary(status: object, members: tuple[ProcId, ...]) -> bool:

@@ -13,11 +13,13 @@ from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import (
     Failure,
     Inquiry,
+    Look,
     Question,
     Reply,
     Result,
     Role,
     Statement,
+    Trial,
     Value,
     Work,
     body_of,
@@ -103,8 +105,7 @@ class StubDesk:
         else:
             asked = request_of(request)
             assert not isinstance(asked, Inquiry), "only the node asks such"
-            statements = (asked.statement,) if isinstance(asked, Question) else asked.work.statements
-            rows = self.rows or encode([self._run(each) for each in statements][-1])
+            rows = self.rows or encode(self._look(asked) if isinstance(asked, Look) else self._asked(asked))
         self._say(told, Answer(ticket, rows, outcome, len(self.log), 0, reads, self.where))
         return ticket
 
@@ -196,6 +197,18 @@ class StubDesk:
                 return Outcome(Verdict.FAILED, encode(msgspec.structs.replace(got, statement=number)), position, sub)
             results.append(got)
         return Outcome(Verdict.DONE, encode(tuple(results)), position, sub)
+
+    def _asked(self, asked: Question | Trial) -> Result | Failure:
+        statements = (asked.statement,) if isinstance(asked, Question) else asked.work.statements
+        return [self._run(each) for each in statements][-1]
+
+    def _look(self, asked: Look) -> Result | Failure:
+        """Its program opens a transaction that writes, or does not."""
+        explained = self._run(Statement(f"EXPLAIN {asked.statement.sql}", asked.statement.parameters))
+        if isinstance(explained, Failure):
+            return explained
+        writes = any(opcode == "Transaction" and p2 for _, opcode, _, p2, *_ in explained.rows)
+        return Result(rows=((int(not writes),),))
 
     def _run(self, statement: Statement) -> Result | Failure:
         try:

@@ -53,6 +53,12 @@ def delivered(node: Running) -> list[str]:
     return [told.payload.decode() for told in node.told if isinstance(told, Deliver)]
 
 
+def heard(node: Running) -> int:
+    """Packets that have arrived, and were not lost to a cut."""
+    status = node.service.life.status
+    return status.packets_in - status.refused.get("cut off", 0)
+
+
 def test_a_node_tells_how_it_is_to_people_and_to_programs(tmp_path: Path) -> None:
     async def story(p: Running, q: Running) -> None:
         await until(lambda: members(p) == members(q) == ("p", "q"))
@@ -90,6 +96,27 @@ def test_a_cut_and_its_healing_over_http(tmp_path: Path) -> None:
         assert "there is no 'z'; name some of p q" in (await p.post("/cut", b'{"names": ["z"]}')).error
         await p.post("/heal")
         await q.post("/heal")
+        await until(lambda: members(p) == members(q) == ("p", "q"))
+
+    play(both(tmp_path), story)
+
+
+@pytest.mark.parametrize(("ways", "oddity"), [("in", "does not hear q"), ("out", "does not speak to q")])
+def test_a_network_that_is_cut_one_way_only(tmp_path: Path, ways: str, oddity: str) -> None:
+    """Nobody is in a configuration with whom it does not hear; the other way packets arrive as before."""
+
+    async def story(p: Running, q: Running) -> None:
+        await until(lambda: members(p) == members(q) == ("p", "q"))
+        assert (await p.post("/cut", msgspec.json.encode({"names": ["q"], "ways": ways}))).status == 200
+        await until(lambda: members(p) == ("p",) and members(q) == ("q",))
+
+        status = msgspec.json.decode((await p.get("/status")).body, type=Status)
+        assert (status.cut_off, status.oddities) == ((), [oddity])
+        deaf, hearing = (p, q) if ways == "in" else (q, p)
+        silence, before = heard(deaf), heard(hearing)
+        await until(lambda: heard(hearing) > before + 5)
+        assert heard(deaf) == silence
+        await p.post("/heal")
         await until(lambda: members(p) == members(q) == ("p", "q"))
 
     play(both(tmp_path), story)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import resource
 import socket
 import ssl
 import struct
-from collections.abc import Iterator
 
 import pytest
 
@@ -30,7 +28,7 @@ from greenline.kernel.statements import (
 from greenline.node.edge import Limits
 from greenline.replication.port import Leave, Level, Reads, Refused, Unanswered
 from greenline.replication.queries import NO_PRIMARY
-from tests.node.callers import PASSWORD, Caller, House, body, cheap, play, read, until, write
+from tests.node.callers import PASSWORD, Caller, House, body, cheap, many_descriptors, play, read, until, write
 
 HELLO = wire.Hello(wire.VERSION, "will", PASSWORD)
 
@@ -504,6 +502,22 @@ def test_one_client_too_many_is_told_that_the_node_is_busy() -> None:
     play(story, Limits(connections=3))
 
 
+def test_who_comes_when_too_many_are_being_told_so_is_hung_up_on() -> None:
+    """Else whoever opens connections and says nothing takes all file descriptors of the node."""
+
+    async def story(house: House) -> None:
+        mute = [await asyncio.open_connection(*house.address) for _ in range(100)]
+        await until(lambda: house.clients.refused["busy"] == 100 - 3 - 64)
+        assert house.clients.connected == 3 + 64
+        for _, writer in mute:
+            writer.transport.abort()
+        await until(lambda: house.clients.connected == 0)
+        async with await house.welcomed() as will:
+            assert isinstance(await will.ask(read(1)), wire.Rows)
+
+    play(story, Limits(connections=3))
+
+
 def test_everybody_is_told_when_a_node_stops() -> None:
     async def story(house: House) -> None:
         async with await house.welcomed() as will:
@@ -516,16 +530,7 @@ def test_everybody_is_told_when_a_node_stops() -> None:
     play(story)
 
 
-@pytest.fixture
-def _many_descriptors() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("_many_descriptors")
 @pytest.mark.parametrize(("idle", "busy", "is_secure"), [(1000, 200, False), (200, 50, True)])
 def test_a_thousand_idle_clients_and_two_hundred_busy_ones_are_served(idle: int, busy: int, is_secure: bool) -> None:
     """With TLS fewer: here the callers' half of every handshake is ours as well."""
@@ -547,4 +552,5 @@ def test_a_thousand_idle_clients_and_two_hundred_busy_ones_are_served(idle: int,
         for caller in callers:
             caller.close()
 
-    play(story, is_secure=is_secure)
+    with many_descriptors():
+        play(story, is_secure=is_secure)

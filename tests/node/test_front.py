@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import resource
 import ssl
 import time
 import urllib.request
@@ -12,13 +13,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from greenline.cli.cluster import show
 from greenline.cli.local import Local, free_ports, make
 from greenline.cli.reach import reach
-from greenline.client import DataError, OperationalError
+from greenline.client import Client, DataError, OperationalError
+from greenline.database.sqlite.adapter import VERSION
+from greenline.node.status import Status
+from tests.node.callers import many_descriptors
 from tests.node.databases import client, databases
 
+IDLE, BUSY = 1000, 200
+MOST_BYTES_EACH = 64 << 10
+"""Of a node's memory, for a client: it takes 21 KB. asyncio's own TLS would take 256 KB and more."""
 ENDLESS = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 
@@ -57,6 +66,33 @@ def test_a_program_without_our_library_writes_and_reads_over_https(alone: tuple[
     assert rows == [[7]]
 
 
+def test_a_statement_is_a_query_if_sqlite_says_that_it_only_reads(alone: tuple[Local, int]) -> None:
+    """Whatever it begins with; queries are not ordered."""
+
+    def told(sql: str) -> Any:
+        return asked(alone[0].place, alone[1], "/sql", {"sql": sql})
+
+    told("CREATE TABLE begins (a)")
+    for sql in ("WITH w AS (SELECT 7) INSERT INTO begins SELECT * FROM w", "/* why */ PRAGMA user_version = 7"):
+        assert told(sql)["colour"] == "green", sql
+    for sql in ("WITH w AS (SELECT a FROM begins) SELECT * FROM w", "-- why\nSELECT 7", "PRAGMA user_version"):
+        query = told(sql)
+        assert (query["rows"], query["consistency"]) == ([[7]], "strict"), sql
+
+
+def test_a_node_says_which_sqlite_it_runs_and_status_warns_if_they_are_not_the_same(
+    alone: tuple[Local, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    p = alone[0].status("p")
+    assert isinstance(p, Status)
+    assert p.sqlite == VERSION
+    q, r = msgspec.structs.replace(p, name="q"), msgspec.structs.replace(p, name="r", sqlite="3.99.0")
+    show({"p": p, "q": q})
+    assert "SQLite" not in capsys.readouterr().out
+    show({"p": p, "q": q, "r": r})
+    assert f"not the same SQLite everywhere ({VERSION} at p q, 3.99.0 at r)" in capsys.readouterr().out
+
+
 def test_an_endless_query_is_stopped_and_others_do_not_wait_for_it(alone: tuple[Local, int]) -> None:
     async def story() -> None:
         async with client(alone[0]) as one, client(alone[0]) as other:
@@ -81,6 +117,37 @@ def test_an_endless_update_fails_alike_everywhere_and_the_next_one_is_served(alo
             assert (await db.query("SELECT count(*) FROM ends")).rows == ((1,),)
 
     asyncio.run(story())
+
+
+@pytest.mark.slow
+def test_a_thousand_idle_clients_and_two_hundred_busy_ones_are_served_over_tls(alone: tuple[Local, int]) -> None:
+    """Each takes little of the node's memory; and whoever was idle is served when it asks."""
+    local, reached = alone[0], reach(alone[0].place)
+    before = memory_of(local)
+
+    async def story() -> None:
+        clients: list[Client] = []
+        try:
+            while len(clients) < IDLE + BUSY:
+                clients += [reached.connected() for _ in range(50)]
+                await asyncio.gather(*(db.open() for db in clients[-50:]))
+            assert (memory_of(local) - before) / len(clients) < MOST_BYTES_EACH
+
+            await clients[0].execute("CREATE TABLE busy (a)")
+            for number in range(10):
+                await asyncio.gather(*(db.execute("INSERT INTO busy VALUES (?)", (number,)) for db in clients[IDLE:]))
+            assert (await clients[0].query("SELECT count(*) FROM busy")).rows == ((10 * BUSY,),)
+        finally:
+            await asyncio.gather(*(db.close() for db in clients))
+
+    with many_descriptors():
+        asyncio.run(story())
+
+
+def memory_of(local: Local) -> int:
+    """What the node has of it at this moment, in bytes."""
+    said = Path(f"/proc/{local.pid('p')}/statm").read_text().split()
+    return int(said[1]) * resource.getpagesize()
 
 
 def test_what_is_too_large_is_refused_with_its_size(alone: tuple[Local, int]) -> None:

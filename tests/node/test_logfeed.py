@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from greenline.access import wire
 from greenline.kernel.actions import unpack
@@ -44,9 +45,14 @@ def test_a_range_of_the_order_ends_where_it_was_asked_to() -> None:
             assert positions(told) == list(range(5, 901))
             assert [each.is_end for each in told] == [False] * (len(told) - 1) + [True]
             assert len(told) > 1, "in pieces"
-            assert told[-1].digest == b"order 900"
+            assert (told[0].before, told[-1].digest) == (b"order 4", b"order 900")
+            assert all(one.digest == following.before for one, following in pairwise(told))
             empty = await rita.ask(wire.Log(2, 8, 7))
-            assert empty == wire.Ordered(2, (), is_end=True)
+            assert empty == wire.Ordered(2, (), is_end=True, digest=b"order 7"), (
+                "what the order comes to, and nothing of it"
+            )
+            beyond = await rita.ask(wire.Log(2, 5001, 5000))
+            assert beyond == wire.Ordered(2, (), is_end=True), "nobody knows yet"
 
     play(story, Limits(log_bytes=10_000))
 

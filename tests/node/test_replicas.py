@@ -156,6 +156,24 @@ def test_replicas_come_and_go_while_the_cluster_runs(tmp_path: Path) -> None:
             bigger.stop_all()
 
 
+def test_a_leaver_that_dies_before_it_is_let_go_is_let_go_when_it_is_back(tmp_path: Path) -> None:
+    """It has left, and the others may need it: so it is started again, and has to come to its end."""
+    with databases(tmp_path, "p q r s") as local:
+        command = [sys.executable, "-m", "greenline.cli.main", "leave", "s", "--dir", str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as leaving:
+            until(lambda: "s" in status(local, "s").gone)
+            local.kill("s")
+            local.restart("s")
+            said, _ = leaving.communicate()
+        assert "may be stopped" in said
+        until_primary(local, "p q r")
+
+        local.kill("s")
+        local.restart("s")
+        until(lambda: status(local, "s").left is not None)
+        until_primary(local, "p q r")
+
+
 def test_whoever_has_the_key_is_heard_though_nobody_was_told_of_it(tmp_path: Path) -> None:
     """As by a replica that was away when another one came."""
     with databases(tmp_path, "p") as local:

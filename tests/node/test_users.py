@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import threading
 
@@ -13,6 +14,7 @@ from greenline.access.passwords import is_right, is_verifier, verifier
 from greenline.kernel.statements import Role
 from greenline.node import users
 from greenline.node.edge import Declined, Limits
+from greenline.node.guesses import OF_A_USER
 from greenline.node.users import Known, Users
 from tests.node.callers import PASSWORD, House, body, cheap, play, read, until, write
 from tests.node.desks import StubDesk
@@ -158,7 +160,7 @@ def test_too_many_passwords_at_once_are_put_off(monkeypatch: pytest.MonkeyPatch)
         checked = Users(desk, lambda: None, Limits(password_checks=4))
         told: list[Known | Declined] = []
         for number in range(6):
-            checked.check("will", f"guess {number}", told.append)
+            checked.check("10.0.0.9", "will", f"guess {number}", told.append)
         assert [each.kind for each in told if isinstance(each, Declined)] == ["busy", "busy"]
         go_on.set()
         await until(lambda: len(told) == 6)
@@ -168,11 +170,95 @@ def test_too_many_passwords_at_once_are_put_off(monkeypatch: pytest.MonkeyPatch)
     asyncio.run(story())
 
 
+def test_who_guesses_is_stopped_and_costs_nothing_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the next guess is right: else it would be worth going on. Others at the same host are let in."""
+    checks: list[str] = []
+
+    def counted(password: str, against: str) -> bool:
+        checks.append(password)
+        return passwords.is_right(password, against)
+
+    monkeypatch.setattr(users, "is_right", counted)
+
+    async def said_to(house: House, user: str, password: str) -> wire.Answer:
+        async with await house.call() as caller:
+            return await caller.ask(wire.Hello(wire.VERSION, user, password))
+
+    async def story(house: House) -> None:
+        for number in range(OF_A_USER):
+            no = await said_to(house, "will", f"guess {number}")
+            assert isinstance(no, wire.No)
+            assert no.kind == "password"
+        for password in ("guess again", PASSWORD):
+            no = await said_to(house, "will", password)
+            assert isinstance(no, wire.No)
+            assert (no.kind, no.is_retriable) == ("guesses", True)
+            assert "try again in 6 s" in no.reason
+        assert len(checks) == OF_A_USER
+        assert isinstance(await said_to(house, "ann", PASSWORD), wire.Welcome)
+        async with await house.operator() as operator:
+            assert isinstance(await operator.ask(read(1)), wire.Rows)
+
+    play(story)
+
+
+def test_guesses_at_once_are_paid_for_before_they_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(users, "is_right", lambda *_: go_on.wait(20) and False)
+
+    async def story() -> None:
+        desk = StubDesk()
+        desk.appoint("will", "write", cheap(PASSWORD))
+        checked = Users(desk, lambda: None)
+        told: list[Known | Declined] = []
+        for number in range(100):
+            checked.check("10.0.0.9", "will", f"guess {number}", told.append)
+        assert [each.kind for each in told if isinstance(each, Declined)] == ["guesses"] * (100 - OF_A_USER)
+        go_on.set()
+        await until(lambda: len(told) == 100)
+        checked.close()
+
+    asyncio.run(story())
+
+
+def test_passwords_are_checked_by_threads_that_stand_back() -> None:
+    niceness: list[int] = []
+
+    async def story() -> None:
+        desk = StubDesk()
+        desk.appoint("will", "write", cheap(PASSWORD))
+        checked = Users(desk, lambda: None)
+        told: list[Known | Declined] = []
+        checked.check("10.0.0.9", "will", PASSWORD, told.append)
+        await until(lambda: bool(told))
+        threads = [each.native_id for each in threading.enumerate() if each.name.startswith("passwords")]
+        niceness.extend(os.getpriority(os.PRIO_PROCESS, each) for each in threads if each is not None)
+        checked.close()
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    asyncio.run(story())
+    assert set(niceness) == {19}
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+def test_a_name_that_nobody_can_have_is_not_looked_up() -> None:
+    async def story() -> None:
+        desk = StubDesk()
+        checked = Users(desk, lambda: None)
+        told: list[Known | Declined] = []
+        checked.check("10.0.0.9", "x" * 60_000, "", told.append)
+        assert isinstance(told[0], Declined)
+        assert (told[0].kind, len(told[0].reason) < 200, desk.looked_up) == ("password", True, [])
+        checked.close()
+
+    asyncio.run(story())
+
+
 def test_a_cluster_without_a_key_has_an_operator_without_a_password() -> None:
     async def story() -> None:
         told: list[Known | Declined] = []
         checked = Users(StubDesk(), lambda: None)
-        checked.check("operator", "", told.append)
+        checked.check("10.0.0.9", "operator", "", told.append)
         assert told == [Known("operator", "admin", "")]
         checked.close()
 

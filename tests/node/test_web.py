@@ -17,11 +17,12 @@ from greenline.kernel.actions import WINDOW, Outcome, Verdict
 from greenline.node.certificates import ca_pem, client_context, server_context
 from greenline.node.edge import Limits
 from greenline.node.envelope import credential
+from greenline.node.guesses import OF_A_USER
 from greenline.node.users import Users
 from greenline.node.web import web_app
 from greenline.node.webserver import WebServer
 from greenline.replication.port import Refused, Unanswered
-from tests.node.callers import KEY, PASSWORD, PATIENCE_S, cheap
+from tests.node.callers import KEY, PASSWORD, PATIENCE_S, cheap, until
 from tests.node.desks import StubDesk
 
 
@@ -54,13 +55,13 @@ class Site:
     async def raw(self, method: str, path: str, body: bytes, header: str = "") -> Answer:
         return await asyncio.to_thread(self._call, method, path, body, header or _basic("will"))
 
-    def _call(self, method: str, path: str, body: bytes, header: str) -> Answer:
+    def _call(self, method: str, path: str, body: bytes, header: str, headers: dict[str, str] | None = None) -> Answer:
         connection = http.client.HTTPSConnection(*self.address, context=self._trusted, timeout=PATIENCE_S)
         try:
-            connection.request(method, path, body, {"Authorization": header} if header else {})
+            connection.request(method, path, body, headers or ({"Authorization": header} if header else {}))
             response = connection.getresponse()
-            headers = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, headers, json.loads(response.read()))
+            told = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, told, json.loads(response.read()))
         finally:
             connection.close()
 
@@ -220,6 +221,21 @@ def test_roles_and_passwords_are_held_to() -> None:
     play(story)
 
 
+def test_who_guesses_is_told_when_to_come_back_and_cannot_say_to_be_elsewhere() -> None:
+    async def story(site: Site) -> None:
+        def guess(number: int) -> Answer:
+            headers = {"Authorization": _basic("will", f"guess {number}"), "X-Forwarded-For": f"10.9.9.{number}"}
+            return site._call("GET", "/digest", b"", "", headers)
+
+        told = [await asyncio.to_thread(guess, number) for number in range(OF_A_USER + 1)]
+        assert [each.status for each in told] == [401] * OF_A_USER + [429]
+        assert told[-1].headers["retry-after"] == "6"
+        assert (await site.get("/digest")).status == 429, "also with the right one"
+        assert (await site.get("/digest", by="ann")).status == 200
+
+    play(story)
+
+
 def test_the_operator_appoints_users_over_http() -> None:
     async def story(site: Site) -> None:
         zoe = json.dumps({"user": "zoe", "role": "write", "password": "secret"}).encode()
@@ -267,6 +283,47 @@ def test_digests_are_told_in_hexadecimal() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("query", ["WITH w AS (SELECT 7) SELECT * FROM w", "-- why\nSELECT 7", "/* why */ VALUES (7)"])
+def test_what_changes_nothing_is_a_query_however_it_begins(query: str) -> None:
+    async def story(site: Site) -> None:
+        told = await site.post("/sql", {"sql": query}, by="rita")
+        assert (told.status, told.json["rows"]) == (200, [[7]])
+        assert len(site.desk.log) == 3, "it is not ordered"
+
+    play(story)
+
+
+def test_what_changes_something_is_an_update_however_it_begins() -> None:
+    async def story(site: Site) -> None:
+        insert = {"sql": "WITH w AS (SELECT 7) INSERT INTO t (text) SELECT * FROM w"}
+        assert (await site.post("/sql", insert, by="rita")).status == 403
+        done = await site.post("/sql", insert)
+        assert (done.status, done.json["verdict"], len(site.desk.log)) == (200, "done", 4)
+
+    play(story)
+
+
+def test_what_is_wrong_is_decided_by_the_order_for_those_who_may_ask_it() -> None:
+    """A table that is not here yet may be there by then."""
+
+    async def story(site: Site) -> None:
+        wrong = {"sql": "WITH w AS (SELECT * FROM nowhere) SELECT * FROM w"}
+        for by, status in (("will", 409), ("rita", 400)):
+            told = await site.post("/sql", wrong, by=by)
+            assert (told.status, "no such table" in told.json["error"]) == (status, True), by
+
+    play(story)
+
+
+@pytest.mark.parametrize("asked", ["", "?session=c1@0", "?number=1", "?session=c1@0&number=0", "?session=c1&number=1"])
+def test_the_outcome_of_nothing_in_particular_is_not_asked_for(asked: str) -> None:
+    async def story(site: Site) -> None:
+        no = await site.get(f"/outcome{asked}")
+        assert (no.status, no.json["kind"], "session=h1@7" in no.json["error"]) == (400, "malformed", True)
+
+    play(story)
+
+
 def test_nonsense_is_answered_with_what_to_do() -> None:
     async def story(site: Site) -> None:
         deep = b'{"sql": "SELECT ?", "parameters": ' + b"[" * 3000
@@ -295,6 +352,11 @@ async def until_closed(site: Site, said: bytes) -> None:
     with suppress(ConnectionError):
         assert await reader.read(1) == b""
     writer.transport.abort()
+
+
+async def _is_hung_up_on(reader: asyncio.StreamReader) -> None:
+    with suppress(ConnectionError):
+        assert await reader.read(1) == b""
 
 
 @pytest.mark.parametrize("said", [b"", b"POST /sql HT", b"POST /sql HTTP/1.1\r\nHost: p\r\n"])
@@ -327,6 +389,21 @@ def test_one_connection_too_many_is_closed() -> None:
         await until_closed(site, b"")
         for _, writer in kept:
             writer.transport.abort()
+
+    play(story, Limits(http_connections=2))
+
+
+def test_strangers_who_never_begin_a_handshake_are_bounded_and_others_come_in_after_them() -> None:
+    """They say nothing, so that nobody but the listening socket knows of them; it has room for 2 + 64."""
+
+    async def story(site: Site) -> None:
+        mute = [await asyncio.open_connection(*site.address) for _ in range(80)]
+        hung_up = [asyncio.create_task(_is_hung_up_on(reader)) for reader, _ in mute]
+        await until(lambda: sum(each.done() for each in hung_up) == 80 - 66)
+        for _, writer in mute:
+            writer.transport.abort()
+        await asyncio.wait(hung_up)
+        assert (await site.get("/digest")).status == 200
 
     play(story, Limits(http_connections=2))
 

@@ -93,6 +93,11 @@ ON_PURPOSE = (
         ("INSERT INTO t (id) VALUES (9223372036854775807)", "INSERT INTO n VALUES (9223372036854775807)"),
     ),
     Difference(
+        "Patterns of LIKE and GLOB with more than 500 bytes",
+        "To match one is a single step, which nobody can stop, and may take minutes.",
+        (f"SELECT 'x' LIKE '{'y' * 501}'", f"UPDATE t SET b = 1 WHERE b GLOB '{'y' * 501}'"),
+    ),
+    Difference(
         "Several statements in one text",
         "An action has its statements one by one, each with its own parameters and result.",
         ("SELECT 1; SELECT 2", "INSERT INTO t (a) VALUES (7); DELETE FROM t"),

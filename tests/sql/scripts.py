@@ -18,3 +18,8 @@ def script(seed: int) -> tuple[Tried, ...]:
 
 def actions(seed: int) -> list[tuple[Statement, ...]]:
     return [tried.action for tried in script(seed)]
+
+
+def first(statements: int, seed: int) -> list[tuple[Statement, ...]]:
+    """Actions with at least so many statements."""
+    return [tried.action for tried in Generator(seed).script(statements)]

@@ -50,7 +50,7 @@ def test_queries_see_what_an_action_at_their_place_would_see() -> None:
     assert_same(with_queries(steps, [each.kind.startswith("queries.") for each in tried], SEED), through_a_replica)
 
 
-@pytest.mark.parametrize(("what", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+@pytest.mark.parametrize(("what", "example"), EXAMPLES, ids=[example[:80] for _, example in EXAMPLES])
 def test_what_differs_on_purpose_is_refused_and_does_nothing(what: str, example: str) -> None:
     before, after = statements(*SETTING), statements("INSERT INTO t (a) VALUES ('after')", "SELECT * FROM t")
     script = [Step(before, Then.COMMIT), Step(statements(example), Then.GO_ON), Step(after, Then.COMMIT)]

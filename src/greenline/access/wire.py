@@ -17,7 +17,7 @@ import msgspec
 
 from greenline.kernel.actions import Outcome, OutcomeOf
 from greenline.kernel.codec import Garbled
-from greenline.kernel.database import Activate, Expire
+from greenline.kernel.database import Activate, Expire, System
 from greenline.kernel.statements import Member, Role
 from greenline.replication.port import BundleId, Leave, Level, Reads, Weigh, Where
 
@@ -173,6 +173,10 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, gc=False):
     actions: tuple[bytes, ...]
     change: bytes = b""
     """A change of the cluster, as the engine orders it."""
+    content: int = 0
+    """Its checksum: with it the digest of the order can be followed from place to place (`replication.replica`)."""
+    system: tuple[System, ...] = ()
+    """What the database does here by itself: sessions that end because of that change."""
 
 
 class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
@@ -180,7 +184,9 @@ class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
     bundles: tuple[Bundle, ...]
     is_end: bool
     digest: bytes = b""
-    """Of the order up to the last of them."""
+    """Of the order up to the last of them; if there is none, up to where they would begin, as far as that is kept."""
+    before: bytes = b""
+    """Of the order before the first of them."""
 
 
 class Stands(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):

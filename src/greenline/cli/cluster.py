@@ -15,7 +15,7 @@ from greenline.cli.say import Misuse, Page, as_json, aside, line, out
 from greenline.kernel.identities import ProcId
 from greenline.node.calls import NoAnswer, call
 from greenline.node.config import FILE, BadConfig, address_of, load
-from greenline.node.status import Status
+from greenline.node.status import Status, unlike
 from greenline.node.transport import Address
 from greenline.replication.standing import Standing
 
@@ -45,11 +45,16 @@ def status(
 
 def cut(
     sides: Annotated[str, typer.Argument(help='The sides, for example "p q | r".')],
+    is_one_way: Annotated[
+        bool, typer.Option("--one-way", help='"p q | r": r does not hear p and q, and they hear r.')
+    ] = False,
     place: Place = PLACE,
 ) -> None:
     """Cut the network between nodes of a local cluster: both sides go on, in configurations of their own."""
-    _tell_down(Local(place).cut(sides), "comes back with the whole network")
-    line(f"cut {sides}")
+    local = Local(place)
+    down = local.cut_one_way(sides) if is_one_way else local.cut(sides)
+    _tell_down(down, "comes back with the whole network")
+    line(f"cut {sides}{', one way' if is_one_way else ''}")
 
 
 def heal(place: Place = PLACE) -> None:
@@ -136,6 +141,8 @@ def _show_replicas(found: dict[str, Status | NoAnswer]) -> None:
         if stands.left_behind:
             remarks.append(f"{name} has discarded what {' '.join(stands.left_behind)} lack: they need a snapshot")
         remarks += [f"{name}: {odd}" for odd in each.oddities]
+    if (warning := unlike(each for each in found.values() if isinstance(each, Status))) is not None:
+        remarks.append(warning)
     _print(table)
     for remark in remarks:
         line(remark)

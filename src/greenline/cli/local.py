@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from greenline.node import keyfile
 from greenline.node.calls import Answer, NoAnswer, call
 from greenline.node.config import FILE, BadConfig, Checked, Stored, Tracing, load, written
 from greenline.node.envelope import credential
+from greenline.node.faults import Ways
 from greenline.node.keyfile import BadKeyFile, Kept, new_key
 from greenline.node.lock import holder
 from greenline.node.sealing import Keyring
@@ -33,7 +34,7 @@ from greenline.node.status import Status
 from greenline.node.transport import Address
 
 PLACE = Path("greenline-local")
-STARTS_WITHIN_S = 15.0
+STARTS_WITHIN_S = 30.0
 GATHERS_WITHIN_S = 5.0
 STOPS_WITHIN_S = 5.0
 _PAUSE_S = 0.02
@@ -60,13 +61,14 @@ class Local:
     def log(self, name: ProcId) -> Path:
         return self.place / f"{name}.log"
 
-    def start_all(self) -> list[Misuse]:
-        """Those that do not run yet; then what went wrong."""
+    def start_all(self, names: Collection[ProcId] | None = None) -> list[Misuse]:
+        """Those, or those of these, that do not run yet; then what went wrong."""
+        wanted = self.names if names is None else sorted(names)
         with self._door():
-            for name in self.names:
+            for name in wanted:
                 if self.pid(name) is None:
                     self._spawn(name)
-            return [failure for name in self.names if (failure := self._failure(name)) is not None]
+            return [failure for name in wanted if (failure := self._failure(name)) is not None]
 
     def restart(self, name: ProcId) -> Status:
         with self._door():
@@ -180,6 +182,23 @@ class Local:
 
     def cut(self, text: str) -> list[ProcId]:
         """The network between the sides is cut; then who is down, and so was not told."""
+        sides = self._sides(text)
+        apart = {}
+        for name in self.names:
+            mine = next((side for side in sides if name in side), {name})
+            apart[name] = [other for other in self.names if other not in mine]
+        return self._everywhere("/cut", lambda name: {"names": apart[name]})
+
+    def cut_one_way(self, text: str) -> list[ProcId]:
+        """A side does not hear those before it, and is heard by them. Who is on no side hears all."""
+        sides = self._sides(text)
+        unheard: dict[ProcId, list[ProcId]] = {name: [] for name in self.names}
+        for number, side in enumerate(sides):
+            for name in side:
+                unheard[name] = sorted(set().union(*sides[:number]))
+        return self._everywhere("/cut", lambda name: {"names": unheard[name], "ways": Ways.IN})
+
+    def _sides(self, text: str) -> list[set[ProcId]]:
         sides = [set(side.split()) for side in text.split("|")]
         if len(sides) < 2 or set().union(*sides) - set(self.names) or not all(sides):
             raise Misuse(f"cannot cut {text!r}; write for example: {self.names[0]} | {' '.join(self.names[1:])}")
@@ -187,11 +206,7 @@ class Local:
             for other in sides[one + 1 :]:
                 if side & other:
                     raise Misuse(f"cannot cut {text!r}: {sorted(side & other)[0]} is on both sides; write it once")
-        apart = {}
-        for name in self.names:
-            mine = next((side for side in sides if name in side), {name})
-            apart[name] = [other for other in self.names if other not in mine]
-        return self._everywhere("/cut", lambda name: {"names": apart[name]})
+        return sides
 
     def heal(self) -> list[ProcId]:
         return self._everywhere("/heal", lambda _: {})
@@ -260,9 +275,11 @@ def add(local: Local, name: ProcId) -> Member:
         tables[title][name] = at
     founders = ", ".join(f'"{each}"' for each in template.engine.servers)
     trace = re.search(r"^trace = .*$", text, re.MULTILINE)
-    (local.place / f"{name}.toml").write_text(
+    # In one go: other commands may be reading all files of this directory just now.
+    keyfile.write_private(
+        local.place / f"{name}.toml",
         f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admin}"\nlocal = true\n'
-        f"{trace[0] if trace else ''}\nfounders = [{founders}]\n{_as_tables(tables)}"
+        f"{trace[0] if trace else ''}\nfounders = [{founders}]\n{_as_tables(tables)}",
     )
     return Member(name, address, admin, clients)
 

@@ -137,8 +137,10 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 def written_by(asked: Asked) -> list[Written]:
-    """Each action of a call."""
-    return [each for part in asked.parts for each in _written_part(asked, part)]
+    """Each action of a call; also of those that were never sent, because the client was closed."""
+    sent = [each for part in asked.parts for each in _written_part(asked, part)]
+    unsent = [Written("", 0, None, asked.level, outcome) for outcome in asked.outcomes[asked.cut :]]
+    return sent + unsent
 
 
 def _written_part(asked: Asked, part: Part) -> Iterator[Written]:

@@ -80,7 +80,6 @@ class Connection(asyncio.Protocol):
         if not self.welcomed.done():
             self.welcomed.set_exception(Unreachable(f"{self.address}: {reason}"))
             self.welcomed.exception()  # nobody may be waiting any more, and asyncio would complain
-            self.welcomed.exception()  # asyncio need not complain if nobody waits for it
         if self._transport is not None:
             self._transport.abort()
 

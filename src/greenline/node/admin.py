@@ -26,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from greenline.node.bootstrap import CannotJoin
 from greenline.node.config import BadConfig, Checked, written
 from greenline.node.envelope import credential
-from greenline.node.faults import Faults
+from greenline.node.faults import Faults, Ways
 from greenline.node.invitation import BadToken
 from greenline.node.life import Life, NotTaken
 from greenline.node.metrics import CONTENT_TYPE, Metrics
@@ -51,6 +51,7 @@ class Say(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: list[str]
+    ways: Ways = Ways.BOTH
 
 
 class _No(Exception):
@@ -103,9 +104,9 @@ class Admin:
 
     async def _cut(self, request: Request) -> Response:
         self._local_only(request)
-        names = _decoded(await _body(request), Cut, '{"names": ["r"]}').names
-        self._life.cut(frozenset(names))
-        return _json(200, {"cut_off": sorted(names)})
+        cut = _decoded(await _body(request), Cut, '{"names": ["r"], "ways": "both"}, or "in", or "out"')
+        self._life.cut(frozenset(cut.names), cut.ways)
+        return _json(200, {"cut_off": sorted(cut.names), "ways": cut.ways})
 
     async def _heal(self, request: Request) -> Response:
         self._local_only(request)

@@ -20,6 +20,8 @@ from greenline.node.users import Known, Users
 _ROUNDS = 5
 """Roles are looked up so often after the order has grown: the state that is read may be a little behind it."""
 _BACKLOG = 1024
+_TOLD_AT_ONCE = 64
+"""So many are told that there is no room for them; for more there is not even room to tell."""
 
 
 class Clients:
@@ -64,7 +66,10 @@ class Clients:
         while self._connections:
             await asyncio.wait([connection.is_gone for connection in self._connections])
 
-    def _on_coming(self) -> Connection:
+    def _on_coming(self) -> Connection | _NoRoom:
+        if len(self._connections) >= self._limits.connections + _TOLD_AT_ONCE:
+            self.refused["busy"] += 1
+            return _NoRoom()
         refusal: Declined | None = None
         if len(self._connections) >= self._limits.connections:
             why = f"{self._limits.connections} clients are connected, and no more are served; try another node"
@@ -106,3 +111,11 @@ class Clients:
             else:
                 why = f"{user!r} is no user any more, or has another password; connect again"
                 connection.end(Declined("password", why))
+
+
+class _NoRoom(asyncio.Protocol):
+    """Somebody who is hung up on."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()

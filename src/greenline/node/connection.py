@@ -192,7 +192,8 @@ class Connection(asyncio.Protocol):
             raise Declined("closed", self._desk.why_closed, is_retriable=True)
         self.stage = Stage.JUDGED
         self._set_timer(None)
-        self._users.check(hello.user, hello.password, self._on_judged)
+        host, *_ = self._transport.get_extra_info("peername") or ("",)
+        self._users.check(host, hello.user, hello.password, self._on_judged)
 
     def _on_judged(self, known: Known | Declined) -> None:
         if isinstance(known, Declined):

@@ -38,7 +38,7 @@ from greenline.replication.port import (
     Unanswered,
     Where,
 )
-from greenline.replication.replica import Replica, size_of
+from greenline.replication.replica import Replica, content_of, size_of
 from greenline.replication.standing import Standing, standing
 
 OVER = "this node has stopped; ask another"
@@ -203,11 +203,8 @@ class Desk:
         found: list[Bundle] = []
         size = 0
         for position in range(first, replica.durable_green + 1):
-            body = replica.bodies[replica.at(position)]
-            change = b"" if body.change is None else msgspec.msgpack.encode(body.change)
-            actions = () if position in replica.voided else body.actions
-            found.append(Bundle(position, body.id, actions, change))
-            size += size_of(body)
+            found.append(told_of(replica, position))
+            size += size_of(replica.bodies[replica.at(position)])
             if size >= most_bytes:
                 break
         return found
@@ -239,6 +236,15 @@ class Desk:
             self._digest()
 
         self._database(DigestOf(), lambda answer: node.soon(lambda: tell(answer)))
+
+
+def told_of(replica: Replica, position: int) -> Bundle:
+    """What stands at a position that is kept. Of a bundle without effect nothing is told but its name."""
+    body = replica.bodies[replica.at(position)]
+    change = b"" if body.change is None else msgspec.msgpack.encode(body.change)
+    actions = () if position in replica.voided else body.actions
+    system = replica.changes[position].system if position in replica.changes else ()
+    return Bundle(position, body.id, actions, change, content_of(body), system)
 
 
 def _nobody(_: Told) -> None:

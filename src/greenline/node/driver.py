@@ -24,8 +24,21 @@ from greenline.kernel.orders import Arm, Ask, Cut, Disarm, Discard, Force, Order
 from greenline.kernel.router import Layer, Router, Running
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance
+from greenline.node.faults import Severed
 from greenline.node.log import DiskFailed, Log
-from greenline.node.sealing import VERSION, Impostor, Keyring, Kind, Met, Opener, Refused, Sealer, Unknown, Unmet
+from greenline.node.sealing import (
+    VERSION,
+    Impostor,
+    Keyring,
+    Kind,
+    Met,
+    Opener,
+    Refused,
+    Sealer,
+    Unknown,
+    Unmet,
+    claimed_sender,
+)
 from greenline.node.transport import Address, Link, Traffic, Transport
 
 COURTESY_S = 0.020
@@ -66,8 +79,8 @@ class Node:
         self.me = me
         self.router = Router(me, addresses, layers, depth)
         self.stopped: str | None = None
-        self.cut_off: frozenset[ProcId] = frozenset()
-        """Whom it neither hears nor speaks to: a local cluster's partition."""
+        self.severed = Severed()
+        """Whom it does not hear, and to whom it does not speak: a local cluster's partition."""
         self.strangers: dict[ProcId, str] = {}
         """Names under which somebody else has spoken, and who."""
         self._addresses = addresses
@@ -180,15 +193,16 @@ class Node:
     def _open(self, packet: bytes, source: Address) -> None:
         if self.stopped is not None:
             return
+        if self.severed.deaf_to and claimed_sender(packet).decode(errors="replace") in self.severed.deaf_to:
+            self._transport.refused["cut off"] += 1  # before it is opened: nothing of it has arrived
+            return
         try:
             sender, kind, frame, is_met = self._opener.open(packet)
         except Refused as reason:
             self._transport.refused[str(reason)] += 1
             self._on_refused(reason, source)
             return
-        if sender in self.cut_off:
-            self._transport.refused["cut off"] += 1
-        elif kind in (Kind.TO_ALL, Kind.TO_ONE):
+        if kind in (Kind.TO_ALL, Kind.TO_ONE):
             self._batch.append((sender, frame))
         else:
             self._on_courtesy(sender, kind, frame, is_met)
@@ -221,7 +235,7 @@ class Node:
             self._perform(self.router.halt(time.monotonic(), another_uses(self.me, sender)))
 
     def _challenge(self, name: ProcId) -> None:
-        if self._sealer is not None and name not in self.cut_off and self._is_due(name):
+        if self._sealer is not None and self._is_due(name):
             self._send_one(Kind.CHALLENGE, self._opener.challenge, name, self._addresses[name])
 
     def _is_due(self, what: Hashable) -> bool:
@@ -385,16 +399,17 @@ class Node:
         self._hand_down(packets, to)
 
     def _hand_down(self, packets: list[bytes], to: tuple[ProcId, ...]) -> None:
-        if self._link.multicast is not None and to == self.router.peers and not self.cut_off:
+        if self._link.multicast is not None and to == self.router.peers and not self.severed.mute_to:
             self._transport.multicast(packets)
             return
-        addresses = [self._addresses[name] for name in to if name in self._addresses and name not in self.cut_off]
+        mute_to = self.severed.mute_to
+        addresses = [self._addresses[name] for name in to if name in self._addresses and name not in mute_to]
         if len(addresses) < len(to):
             self._transport.refused["to nobody"] += len(packets) * (len(to) - len(addresses))
         self._transport.send(packets, addresses)
 
     def _send_one(self, kind: Kind, body: bytes, to: ProcId, at: Address) -> None:
-        if self._sealer is not None:
+        if self._sealer is not None and to not in self.severed.mute_to:
             self._transport.send([self._sealer.seal_for(to, body, kind)], (at,))
 
 

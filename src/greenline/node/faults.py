@@ -1,7 +1,7 @@
-"""Faults of a disk, on demand: for local clusters, whose disks are to fail while somebody watches.
+"""Faults on demand, of a network and of a disk: for local clusters, which are to fail while somebody watches.
 
-A forced write of the log, or a write of the database, fails as the kernel would say it; everything above them is the
-real thing.
+Packets are lost as in a network that is cut, one way or both. A forced write of the log, or a write of the database,
+fails as the kernel would say it. Everything above them is the real thing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,29 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from greenline.kernel.identities import ProcId
 from greenline.node.log import Log
+
+
+class Ways(StrEnum):
+    """Which ways of a node's network are cut."""
+
+    BOTH = "both"
+    IN = "in"
+    """It does not hear them, and is heard."""
+    OUT = "out"
+    """It is not heard, and hears them."""
+
+
+class Severed(msgspec.Struct, frozen=True):
+    """From whom a node is cut off."""
+
+    deaf_to: frozenset[ProcId] = frozenset()
+    mute_to: frozenset[ProcId] = frozenset()
+
+    @classmethod
+    def of(cls, names: frozenset[ProcId], ways: Ways) -> Severed:
+        return cls(frozenset() if ways is Ways.OUT else names, frozenset() if ways is Ways.IN else names)
 
 
 class Fault(StrEnum):

@@ -7,6 +7,7 @@ import ssl
 from greenline.node.certificates import ca_pem, certify, server_context
 from greenline.node.clients import Clients
 from greenline.node.config import BadConfig, Tls, written
+from greenline.node.descriptors import granted
 from greenline.node.desk import Desk
 from greenline.node.envelope import credential
 from greenline.node.keyfile import Kept
@@ -28,7 +29,7 @@ class Front:
         self._desk = desk
         self._kept: Kept | None = None
         self._tls: ssl.SSLContext | None = None
-        limits = life.config.limits
+        limits = granted(life.config.limits, life.log)
         self._users = Users(desk, self._credential, limits)
         self.look()
         self.clients = Clients(desk, self._users, limits, self._tls)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from greenline import __version__
-from greenline.database.sqlite.adapter import Sqlite
+from greenline.database.sqlite.adapter import VERSION, Sqlite
 from greenline.database.sqlite.broken import Unusable
 from greenline.database.witness import rows_of
 from greenline.kernel.codec import CodecError
@@ -27,7 +27,7 @@ from greenline.node.bootstrap import PAGE, CannotJoin, Door
 from greenline.node.config import BadConfig, Checked, Stored, Tracing, written
 from greenline.node.desk import Desk
 from greenline.node.driver import Node
-from greenline.node.faults import Faults, FaultyFiles, FaultyLog
+from greenline.node.faults import Faults, FaultyFiles, FaultyLog, Severed, Ways
 from greenline.node.fitting import fit
 from greenline.node.keyfile import Kept
 from greenline.node.lock import DataLock, Locked
@@ -211,14 +211,14 @@ class Life:
 
     # What an administrator may do.
 
-    def cut(self, names: frozenset[ProcId]) -> None:
-        """Neither hear these nor speak to them; nobody: heal."""
+    def cut(self, names: frozenset[ProcId], ways: Ways = Ways.BOTH) -> None:
+        """From now on do not hear these, or do not speak to them, or neither; nobody: heal."""
         strangers = names - set(self.members.known.addresses)
         if strangers:
             members = " ".join(sorted(self.members.known.addresses))
             raise NotTaken(f"there is no {sorted(strangers)[0]!r}; name some of {members}")
-        self.node.cut_off = names - {self.config.name}
-        self.log.info("cut off", members=sorted(self.node.cut_off))
+        self.node.severed = Severed.of(names - {self.config.name}, ways)
+        self.log.info("cut off", members=sorted(names - {self.config.name}), ways=ways.value)
 
     def fail(self, wanted: Faults) -> None:
         """Let the disk fail in these ways from now on, or no more."""
@@ -319,10 +319,10 @@ class Life:
     def _begin_again(self, now: float) -> None:
         """From what the disk has; the old node is gone."""
         self._try_at, self._tried_at = float("inf"), now
-        cut_off = self.node.cut_off
+        severed = self.node.severed
         try:
             self.node = self._made()
-            self.node.cut_off = cut_off
+            self.node.severed = severed
             self.node.start()
         except (OSError, DiskFailed, Unusable) as error:
             self._close_node()
@@ -343,7 +343,7 @@ class Life:
         is_in = () if conf is None else conf.members
         gone = () if self.desk is None else self.desk.gone
         ring = None if self.kept is None else self.kept.keyring
-        traffic = node.traffic
+        traffic, severed = node.traffic, node.severed
         return Status(
             name=config.name,
             cluster=config.cluster,
@@ -376,12 +376,15 @@ class Life:
             current_key=None if ring is None else ring.current,
             key_changes=0 if self.kept is None else self.kept.changes,
             stopped=self._stopped,
-            cut_off=tuple(sorted(node.cut_off)),
+            cut_off=tuple(sorted(severed.deaf_to & severed.mute_to)),
+            deaf_to=tuple(sorted(severed.deaf_to - severed.mute_to)),
+            mute_to=tuple(sorted(severed.mute_to - severed.deaf_to)),
             is_local=config.is_local,
             standing=None if self.desk is None else self.desk.standing,
             left=None if self.desk is None else self.desk.left,
             gone=gone,
             clients=self.connected(),
+            sqlite="" if self.desk is None else VERSION,
         )
 
 

@@ -85,6 +85,16 @@ class Log:
         assert not self._id, "a log is read once, and then written"
         for unfinished in self.directory.glob("*.new"):
             unfinished.unlink()  # a crash came before it had its space
+        found, data = self._read()
+        if data:
+            self._file, self._size = self._opened(self._segment)
+            self._again = data[: self._at]
+        else:
+            self._id = secrets.token_bytes(_ID_BYTES)
+        return b"".join(found)
+
+    def _read(self) -> tuple[list[bytes], bytes]:
+        """The frames of each batch, and all of the last segment."""
         found: list[bytes] = []
         data = b""
         for number in sorted(int(path.stem) for path in self.directory.glob(f"*{SUFFIX}")):
@@ -95,12 +105,7 @@ class Log:
             data = self._path(number).read_bytes()
             self._segment = number
             self._read_segment(data, found)
-        if data:
-            self._file, self._size = self._opened(self._segment)
-            self._again = data[: self._at]
-        else:
-            self._id = secrets.token_bytes(_ID_BYTES)
-        return b"".join(found)
+        return found, data
 
     def _read_segment(self, data: bytes, found: list[bytes]) -> None:
         self._read_head(data)
@@ -263,3 +268,13 @@ def force_directory(directory: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def frames_in(directory: Path) -> bytes:
+    """All frames of a log that nobody writes to meanwhile: it is left as it is, also what a crash has torn.
+
+    Raises `LogDamaged`.
+    """
+    if not directory.is_dir():
+        raise LogDamaged(f"there is no log in {directory}")
+    return b"".join(Log(directory)._read()[0])

@@ -36,7 +36,7 @@ class Feed:
     def turn(self) -> wire.Ordered | wire.No | None:
         """The next piece, if the order has grown so far."""
         if self._last is not None and self._next > self._last:
-            return wire.Ordered(self.ticket, (), is_end=True)
+            return wire.Ordered(self.ticket, (), is_end=True, digest=self._digest(self._next - 1))
         try:
             found = self._desk.ordered(self._next, self._limits.log_bytes)
         except Discarded as error:
@@ -44,10 +44,14 @@ class Feed:
         if not found:
             return None
         wanted = [each for each in found if self._last is None or each.position <= self._last]
+        before = self._digest(self._next - 1)
         self._next = wanted[-1].position + 1
         bundles = tuple(wanted) if self._is_admin() else tuple(map(without_verifiers, wanted))
         is_end = self._last is not None and self._next > self._last
-        return wire.Ordered(self.ticket, bundles, is_end, self._desk.order_digest(self._next - 1))
+        return wire.Ordered(self.ticket, bundles, is_end, self._digest(self._next - 1), before)
+
+    def _digest(self, position: int) -> bytes:
+        return self._desk.order_digest(position) if position <= self._desk.durable_green else b""
 
 
 class Feeds:

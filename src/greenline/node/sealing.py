@@ -130,6 +130,12 @@ def overhead(name: ProcId) -> int:
     return _HEADER.size + len(name) + TAG_BYTES
 
 
+def claimed_sender(packet: bytes) -> bytes:
+    """The name that a packet bears, which nobody has checked."""
+    length_at = _HEADER.size - 1
+    return packet[_HEADER.size :][: packet[length_at]] if len(packet) > length_at else b""
+
+
 def _derived(key: bytes, name: ProcId, incarnation: int, life: bytes) -> AESGCM:
     # A keyed hash and no slower scheme: whoever floods us with lives that nobody has costs us one each.
     whose = name.encode() + b"\x00" + incarnation.to_bytes(8, "big") + life

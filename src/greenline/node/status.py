@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from greenline.kernel.identities import ProcId
@@ -51,6 +53,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     key_changes: int
     stopped: str | None
     cut_off: tuple[ProcId, ...]
+    """Whom it neither hears nor speaks to."""
     is_local: bool
     standing: Standing | None = None
     """Where its replica stands, if it has one."""
@@ -58,6 +61,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas that have left, or were removed."""
     clients: int = 0
     """That are connected."""
+    deaf_to: tuple[ProcId, ...] = ()
+    """Whom it does not hear, and who may hear it."""
+    mute_to: tuple[ProcId, ...] = ()
+    """To whom it does not speak, and whom it may hear."""
+    sqlite: str = ""
+    """The version that its replica runs on, if it has one."""
     left: int | None = None
     """The position where it has left for good, once nobody needs it any more: it may be stopped."""
 
@@ -69,6 +78,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         odd += [f"refused {count}: {why}" for why, count in sorted(self.refused.items()) if why not in EXPECTED]
         if self.cut_off:
             odd.append(f"cut off from {' '.join(self.cut_off)}")
+        if self.deaf_to:
+            odd.append(f"does not hear {' '.join(self.deaf_to)}")
+        if self.mute_to:
+            odd.append(f"does not speak to {' '.join(self.mute_to)}")
         if self.current_key is None:
             odd.append("runs without a key")
         if len(self.keys) > 1:
@@ -84,3 +97,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         if not self.is_ready:
             return f"{self.name} is between configurations, in {self.phase}; ask again"
         return None
+
+
+def unlike(nodes: Iterable[Status]) -> str | None:
+    """What to know if they do not all run the same SQLite: it may not be the same database for ever."""
+    versions: dict[str, list[ProcId]] = {}
+    for node in nodes:
+        if node.sqlite:
+            versions.setdefault(node.sqlite, []).append(node.name)
+    if len(versions) < 2:
+        return None
+    told = ", ".join(f"{version} at {' '.join(sorted(names))}" for version, names in sorted(versions.items()))
+    why = "replicas may come to differ, in the words of errors and in rows that a plan chooses"
+    return f"not the same SQLite everywhere ({told}): {why}; bring all to one version soon"

@@ -10,7 +10,8 @@ POST /users        {"user": "ann", "role": "write", "password": "..."}         n
 
 Whoever wants an update to happen once, come what may, names a session and a number, and asks for the same again until
 there is an answer. Who names none is given one with every update; it is told also when the answer fails to come.
-Queries are told by their first word; `consistency` says that it is one, whatever it looks like.
+What changes nothing is a query, and not ordered: if its first word does not tell, the database does. `consistency` says
+that it is one, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -33,17 +35,20 @@ from starlette.routing import Route
 from greenline.access import wire
 from greenline.access.passwords import MOST_BYTES, SALT_BYTES, verifier
 from greenline.kernel.actions import WINDOW, Action, Outcome, OutcomeOf, Verdict, pack
-from greenline.kernel.statements import Question, Reply, Result, Role, Statement, Work, encode, reply_of
+from greenline.kernel.statements import Look, Question, Reply, Result, Role, Statement, Work, encode, reply_of
 from greenline.node import webjson
 from greenline.node.attendant import appointing
 from greenline.node.edge import Declined, Desk, Discarded, Limits, Listener, Told, kind_of
-from greenline.node.scrutiny import Scrutiny, sound_request
-from greenline.node.users import OPERATOR, Known, Users
+from greenline.node.scrutiny import SESSION, Scrutiny, sound_request
+from greenline.node.users import OPERATOR, Known, TooManyGuesses, Users
 from greenline.replication.port import Accepted, Answer, Level, Reads, Refused, Replied, Unanswered
 
-_QUERIES = frozenset({"select", "values", "explain", "pragma"})
+_READS = frozenset({"select", "values", "explain"})
+_CHANGES = frozenset({"insert", "replace", "update", "delete", "create", "alter", "drop"})
+"""First words that tell; WITH and comments do not."""
 _STATUS = {
     "password": 401,
+    "guesses": 429,
     "role": 403,
     "malformed": 400,
     "too large": 413,
@@ -96,7 +101,7 @@ class Web:
     async def _sql(self, request: Request, known: Known) -> Response:
         asked = _decoded(await self._body(request), webjson.Sql, '{"sql": "SELECT 1"}')
         statement = Statement(asked.sql, webjson.parameters_of(asked.parameters))
-        if asked.consistency is not None or _is_query(asked.sql):
+        if asked.consistency is not None or await self._is_query(statement, known):
             return await self._query(statement, asked.consistency or Reads.STRICT, asked.after)
         return await self._update(known, asked, [_work(statement)])
 
@@ -112,7 +117,9 @@ class Web:
 
     async def _outcome(self, request: Request, _: Known) -> Response:
         session, number = request.query_params.get("session", ""), _number(request, "number", None)
-        asked = OutcomeOf(session, number or 0)
+        if not SESSION.fullmatch(session) or not number:
+            raise Declined("malformed", "name the update: /outcome?session=h1@7&number=1, as its answer had them")
+        asked = OutcomeOf(session, number)
         told = await self._told(lambda listener: self._desk.ask(asked, Reads.STRICT, 0, True, listener))
         assert isinstance(told, Answer)
         assert told.outcome is not None
@@ -145,6 +152,20 @@ class Web:
         return _outcome_response(told.outcomes[0], {"user": asked.user, "role": asked.role if kept else None})
 
     # How it is asked.
+
+    async def _is_query(self, statement: Statement, known: Known) -> bool:
+        word = next(iter(statement.sql.split(maxsplit=1)), "").lower()
+        if word in _READS or word in _CHANGES:
+            return word in _READS
+        asked = sound_request(wire.Read(1, encode(Look(statement))))
+        told = await self._told(lambda listener: self._desk.ask(asked, Reads.WEAK, 0, True, listener))
+        assert isinstance(told, Answer)
+        match reply_of(told.rows):
+            case Result(rows=((is_readonly,),)):
+                return bool(is_readonly)
+            case _:
+                # It is wrong, or of a schema that is not here yet: the order will tell, for those who may ask it.
+                return not known.may("write")
 
     async def _query(self, statement: Statement, reads: Reads, after: int) -> Response:
         asked = sound_request(wire.Read(1, encode(Question(_now(), secrets.randbits(63), statement))))
@@ -233,7 +254,8 @@ class Web:
     async def _known(self, request: Request) -> Known:
         user, password = _credentials(request.headers.get("authorization", ""))
         judged: asyncio.Future[Known | Declined] = asyncio.get_running_loop().create_future()
-        self._users.check(user, password, lambda told: None if judged.done() else judged.set_result(told))
+        host = "" if request.client is None else request.client.host
+        self._users.check(host, user, password, lambda told: None if judged.done() else judged.set_result(told))
         known = await judged
         if isinstance(known, Declined):
             raise known
@@ -272,11 +294,6 @@ async def _verifier(password: str) -> str:
     if not 1 <= len(password.encode()) <= MOST_BYTES:
         raise Declined("malformed", f"a password has 1 to {MOST_BYTES} bytes; null removes the user")
     return await asyncio.to_thread(verifier, password, secrets.token_bytes(SALT_BYTES))
-
-
-def _is_query(sql: str) -> bool:
-    words = sql.split(maxsplit=1)
-    return bool(words) and words[0].lower() in _QUERIES
 
 
 def _work(*statements: Statement) -> bytes:
@@ -335,6 +352,8 @@ def _refusal(no: Declined, more: dict[str, Any] | None = None) -> Response:
     response = _json(_STATUS.get(no.kind, 503), told | (more or {}))
     if no.kind == "password":
         response.headers["WWW-Authenticate"] = 'Basic realm="greenline", charset="UTF-8"'
+    if isinstance(no, TooManyGuesses):
+        response.headers["Retry-After"] = str(math.ceil(no.wait_s))
     return response
 
 

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -20,6 +21,10 @@ from greenline.node.edge import Limits
 from greenline.node.transport import Address, family_of
 
 _CLOSES_WITHIN_S = 1
+_CLOSED = -1
+"""What a closed socket says of its number."""
+_SHAKING_HANDS = 64
+"""So many may be at it, beyond those who are connected."""
 
 
 class _Connection(H11Protocol):
@@ -46,6 +51,28 @@ class _Connection(H11Protocol):
         self._look = self.loop.call_later(self.limits.hello_s, self._look_whether_idle)
 
 
+class _Door(socket.socket):
+    """A listening socket that lets in so many at once.
+
+    uvicorn hears of a caller only after the TLS handshake, which whoever says nothing never ends: until it is given up
+    it takes a file descriptor, and a node needs those for its own files.
+    """
+
+    def __init__(self, made: socket.socket, most: int) -> None:
+        super().__init__(fileno=made.detach())
+        self._most = most
+        self._inside: list[socket.socket] = []
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        came, address = super().accept()
+        self._inside = [each for each in self._inside if each.fileno() != _CLOSED]
+        if len(self._inside) >= self._most:
+            came.close()
+            raise BlockingIOError("one too many; who else waits is asked for in the next turn of the loop")
+        self._inside.append(came)
+        return came, address
+
+
 class WebServer(uvicorn.Server):
     """Make it in a running event loop, open it, and close it in the end. The signals are the service's."""
 
@@ -59,19 +86,21 @@ class WebServer(uvicorn.Server):
             log_config=None,
             log_level="critical",
             access_log=False,
+            proxy_headers=False,  # else anybody at this machine says where they are
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=_CLOSES_WITHIN_S,
         )
         config.load()
         config.ssl = tls
+        self._most = (limits or Limits()).http_connections + _SHAKING_HANDS
         super().__init__(config)
         self._over = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
     def open(self, address: Address) -> Address:
         """Where it listens then: port 0 is any that is free. Raises OSError."""
-        made = socket.create_server(address, family=family_of(address))
+        made = _Door(socket.create_server(address, family=family_of(address)), self._most)
         self._serving = asyncio.create_task(self.serve([made]))
         name = made.getsockname()
         return name[0], name[1]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from threading import Event
 
 import apsw
+import pytest
 
 from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.wal import Wal
@@ -81,6 +83,53 @@ def test_the_log_does_not_begin_anew_under_a_query_and_does_so_after_it(tmp_path
         replica.database.ask(Query(question(f"SELECT count(*) FROM notes, ({ENDLESS})")), answers.put)
         assert write_until_the_log_begins_anew(replica)
         assert isinstance(answers.get(timeout=10), Rows), "it was answered before"
+
+
+@pytest.mark.parametrize("is_dirty", [False, True])
+def test_the_log_begins_anew_though_somebody_reads_at_every_moment(tmp_path: Path, is_dirty: bool) -> None:
+    """Each query ends in time, but before it does the next one has begun: those to come have to wait for once."""
+    limits = Limits(wal_bytes=100_000, wal_restart_bytes=400_000, wal_most_bytes=800_000, query_seconds=0.3)
+    with Replica(tmp_path, limits) as replica:
+        replica.execute("CREATE TABLE notes (n)")
+        is_enough = Event()
+
+        def ask_again_and_again(query: Query) -> None:
+            if not is_enough.is_set():
+                replica.database.ask(query, lambda _: ask_again_and_again(query))
+
+        endless = question(f"SELECT count(*) FROM notes, ({ENDLESS})")
+        ask_again_and_again(Query(endless))
+        time.sleep(limits.query_seconds / 2)  # so that one is half done when the other begins
+        ask_again_and_again(Query(endless, is_dirty))
+        assert [bool(write_until_the_log_begins_anew(replica, most=5000)) for _ in range(3)] == [True] * 3
+        is_enough.set()
+
+
+def test_a_file_is_replaced_and_closed_while_queries_are_held_up(tmp_path: Path) -> None:
+    """Who holds them up is itself held up by a query that takes its time."""
+    limits = Limits(wal_bytes=10_000, wal_restart_bytes=40_000, wal_most_bytes=80_000, query_seconds=60)
+    with Replica(tmp_path / "source") as source, Replica(tmp_path / "it", limits) as replica:
+        source.execute("CREATE TABLE notes (n)")
+        held = source.hold()
+        replica.execute("CREATE TABLE notes (n)")
+        endless = question(f"SELECT count(*) FROM notes, ({ENDLESS})")
+        replica.database.ask(Query(endless), lambda _: None)
+        write_until_queries_are_held_up(replica)
+        replica.fetch(source, held)
+        assert replica.restore(held).position == 1
+        write_until_queries_are_held_up(replica)
+
+
+def write_until_queries_are_held_up(replica: Replica) -> None:
+    answers: SimpleQueue[object] = SimpleQueue()
+    for _ in range(500):
+        replica.execute("INSERT INTO notes VALUES (zeroblob(4000))")
+        replica.database.ask(Query(question("SELECT 1")), answers.put)
+        try:
+            answers.get(timeout=0.5)
+        except Empty:
+            return
+    raise AssertionError("no query had to wait")
 
 
 def test_a_log_that_had_to_be_long_is_short_again_afterwards(tmp_path: Path) -> None:

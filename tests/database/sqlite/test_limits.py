@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,30 @@ def test_an_endless_query_and_an_endless_trial_are_stopped(tmp_path: Path) -> No
 
         database.done("INSERT INTO t VALUES (1)")
         assert database.rows("SELECT a FROM t") == [(1,)]
+
+
+def test_a_query_of_few_and_long_steps_is_stopped_in_time(tmp_path: Path) -> None:
+    """Ten thousand of these would take minutes."""
+    long = ENDLESS.replace("max(i)", "max(length(hex(zeroblob(8000000 + i % 2))))")
+    with Database(tmp_path, SHORT) as database:
+        began = time.monotonic()
+        reply = database.ask(long)
+
+        assert isinstance(reply, Failure)
+        assert reply.kind == "TooSlow"
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("matches", ["LIKE", "GLOB"])
+def test_a_pattern_that_would_take_minutes_to_match_is_refused_alike(tmp_path: Path, matches: str) -> None:
+    text, pattern = "a" * 300_000, "a" * 49_000
+    with Database(tmp_path) as database:
+        sql = f"SELECT ? {matches} '%' || ? || 'b'"
+        asked, ordered = database.ask(sql, text, pattern), database.fails(Statement(sql, (text, pattern)))
+
+        assert isinstance(asked, Failure)
+        assert asked.message == ordered.message == "LIKE or GLOB pattern too complex"
+        assert database.rows(f"SELECT 'x' {matches} '{'y' * 500}'") == [(0,)]
 
 
 def test_results_of_queries_are_limited(tmp_path: Path) -> None:

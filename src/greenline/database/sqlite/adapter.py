@@ -7,6 +7,8 @@ from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 
+import apsw
+
 from greenline.database.sqlite import tables
 from greenline.database.sqlite.beside import Beside
 from greenline.database.sqlite.broken import Broken
@@ -20,6 +22,8 @@ from greenline.kernel.database import Answer, Apply, Ask, Commit, Open, Overlay,
 from greenline.kernel.statements import Trial, request_of
 
 Done = Callable[[Answer | Broken], None]
+VERSION = apsw.sqlite_lib_version()
+"""Of SQLite. It decides outcomes: the words of errors, and which rows a plan comes to first."""
 
 
 class Sqlite:

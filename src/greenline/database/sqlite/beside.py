@@ -22,7 +22,8 @@ class Beside:
         self._wal = Wal(path)
         self._readers = Readers(path, limits, writer.on_break)
         self._overlay = Overlay(path, self._wal, writer, limits)
-        self._checkpoints = Checkpoints(path, self._wal, writer, limits)
+        pinning = (*self._readers.holds, self._overlay.hold)
+        self._checkpoints = Checkpoints(path, self._wal, writer, limits, pinning)
         self._snapshots = Snapshots(path, writer, self)
         self._bundles: tuple[Chunks, ...] = ()
         """What dirty queries are to see on top of what is green."""
@@ -49,7 +50,7 @@ class Beside:
     # While the file is replaced.
 
     def stop(self) -> None:
-        for part in (self._overlay, self._checkpoints, self._readers):
+        for part in (self._checkpoints, self._overlay, self._readers):  # it may be holding up the others
             part.stop()
 
     def let_go(self) -> None:
@@ -59,10 +60,10 @@ class Beside:
         self._bundles = ()
         self._wal = Wal(self._path)
         self._overlay.go_on(self._wal)
-        self._checkpoints.go_on(self._wal)
         self._readers.go_on()
+        self._checkpoints.go_on(self._wal)
 
     def close(self) -> None:
         """Before the writer closes; `let_go` after it."""
-        for part in (self._snapshots, self._overlay, self._checkpoints, self._readers):
+        for part in (self._snapshots, self._checkpoints, self._overlay, self._readers):
             part.close()

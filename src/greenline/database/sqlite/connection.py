@@ -19,10 +19,11 @@ STATEMENTS = 500
 LENGTHS = {
     apsw.SQLITE_LIMIT_LENGTH: 16 * 1024 * 1024,
     apsw.SQLITE_LIMIT_SQL_LENGTH: 1024 * 1024,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 500,
     apsw.SQLITE_LIMIT_ATTACHED: 0,
     apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-"""Of a value, of a statement."""
+"""Of a value, of a statement, of a pattern: to match one is one step of SQLite's machine, however long that takes."""
 
 __all__ = ["FOREIGN", "OURS", "Role", "because", "opened", "unhooked"]
 

@@ -18,7 +18,9 @@ _LOOK_SECONDS = 0.05
 
 
 class Hold:
-    def __init__(self) -> None:
+    def __init__(self, let_go: Callable[[], None] = lambda: None) -> None:
+        """`let_go` of what is kept from one piece to the next: called by whoever holds us up."""
+        self._let_go = let_go
         self._lock = Lock()
         self._may_begin = Event()
         self._may_begin.set()
@@ -39,6 +41,20 @@ class Hold:
         self._may_begin.clear()
         while not self._lock.acquire(timeout=_HASTEN_SECONDS):
             hasten()
+        self._let_go()
+
+    def no_more(self) -> None:
+        """What is under way goes on; nobody begins until `go_on`."""
+        self._may_begin.clear()
+
+    def is_stopped(self, is_over: Callable[[], bool]) -> bool:
+        """After `no_more`: wait until nobody works, as long as it is not over. True: nobody does until `go_on`."""
+        while not self._lock.acquire(timeout=_HASTEN_SECONDS):
+            if is_over():
+                self._may_begin.set()
+                return False
+        self._let_go()
+        return True
 
     def go_on(self) -> None:
         self._lock.release()

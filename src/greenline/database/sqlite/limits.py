@@ -37,6 +37,8 @@ class Limits(msgspec.Struct, frozen=True):
     """A log that is longer is brought to the main file at once."""
     wal_restart_bytes: int = 64 * MEBIBYTE
     """A log that is longer is to begin anew: the writer finishes the checkpoint itself."""
+    wal_most_bytes: int = 256 * MEBIBYTE
+    """With a log that is longer, no query begins until those that run have ended, and the log could begin anew."""
     wal_rest_frames: int = 250
     """So much may be left of it for the writer."""
     checkpoint_seconds: float = 1.0

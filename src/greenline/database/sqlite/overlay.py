@@ -44,7 +44,7 @@ class Overlay:
         self._wal = wal
         self._writer = writer
         self._limits = limits
-        self._hold = Hold()
+        self.hold = Hold(self._drop)
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._pinned: Pinned | None = None
         self._layer: Layer | None = None
@@ -70,20 +70,19 @@ class Overlay:
 
     def stop(self) -> None:
         """Let go of the file. What is being answered is begun again by `go_on`."""
-        self._hold.stop()
-        self._drop()
+        self.hold.stop()
         self._base.close()
 
     def go_on(self, wal: Wal) -> None:
         self._wal = wal
         self._base = unhooked(self._path)
-        self._hold.go_on()
+        self.hold.go_on()
 
     def close(self) -> None:
         """What still waits is not answered."""
         self._is_closed = True
         self._queue.put(None)
-        self._hold.end()
+        self.hold.end()
         self._thread.join()
         self._drop()
         self._base.close()
@@ -97,7 +96,7 @@ class Overlay:
         while not self._is_closed and self._writer.broken is None:
             self._is_patient = next(attempts) > self._limits.dirty_attempts
             try:
-                with self._hold.piece():
+                with self.hold.piece():
                     rows = self._rows(asked, position, bundles)
             except (Stale, apsw.InterruptError):
                 continue
@@ -142,10 +141,10 @@ class Overlay:
         return (is_stale and not self._is_patient) or self._is_to_stop()
 
     def _is_to_stop(self) -> bool:
-        return self._is_closed or self._hold.is_wanted or self._writer.broken is not None
+        return self._is_closed or self.hold.is_wanted or self._writer.broken is not None
 
     def _drop_if_stale(self) -> None:
-        with self._hold.piece():
+        with self.hold.piece():
             if self._pinned is not None and self._pinned.is_stale:
                 self._drop()
 

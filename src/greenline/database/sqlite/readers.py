@@ -61,6 +61,11 @@ class Readers:
     def query(self, asked: Asked, done: Done) -> None:
         self._queue.put((asked, done))
 
+    @property
+    def holds(self) -> tuple[Hold, ...]:
+        """Of whoever pins the log while it answers."""
+        return tuple(reader.hold for reader in self._readers)
+
     def stop(self) -> None:
         """Let go of the file. What is being answered is begun again by `go_on`."""
         for reader in self._readers:
@@ -93,7 +98,7 @@ class _Reader:
         self._limits = limits
         self._on_break = on_break
         self._queue = queue
-        self._hold = Hold()
+        self.hold = Hold()
         self.is_closed = False
         self._open()
         self._thread = Thread(target=self._serve, name=f"reader-{number}", daemon=True)
@@ -105,17 +110,17 @@ class _Reader:
         self._bundles = Bundles(self._connection, moment, self._limits)
 
     def stop(self) -> None:
-        self._hold.stop(self._connection.interrupt)
+        self.hold.stop(self._connection.interrupt)
         self._connection.close()
 
     def go_on(self) -> None:
         self._open()
-        self._hold.go_on()
+        self.hold.go_on()
 
     def close(self) -> None:
         while self._thread.is_alive():
-            if self._hold.is_wanted:
-                self._hold.end()
+            if self.hold.is_wanted:
+                self.hold.end()
             else:
                 self._connection.interrupt()
             self._thread.join(0.02)
@@ -132,7 +137,7 @@ class _Reader:
     def _answer(self, asked: Asked, done: Done) -> None:
         while not self.is_closed:
             try:
-                with self._hold.piece():
+                with self.hold.piece():
                     rows = self._rows(asked)
             except apsw.InterruptError:
                 continue  # we were stopped, or are closed

@@ -25,11 +25,14 @@ from greenline.kernel.statements import Conflict, Failure, Inquiry, Question, Re
 
 PACE = 10_000
 """So many steps are counted as one."""
+LOOKS_EVERY = 500
+"""So many steps of a query lie between two looks at the clock: one step may take long, with values of megabytes."""
 VALUE_BYTES = 9
 """What a value takes at most, but for texts and blobs, which have a length."""
 LAST_ROWID_TAKEN = misuse(
     "LastRowid", "a table would hold the rowid 9223372036854775807, after which SQLite draws rowids by chance"
 )
+_OF_A_QUERY = "query"
 UNKEPT = Failure(apsw.SQLITE_CONSTRAINT_FOREIGNKEY, "ConstraintForeignkey", "FOREIGN KEY constraint failed")
 
 Came = tuple[Result, ...] | Failure | Conflict
@@ -200,6 +203,7 @@ class Executor:
         """Until `deadline`, by the monotonic clock. Raises `apsw.InterruptError` if somebody else stops it."""
         self.begin(question, "", 0)
         self._deadline, self._most = deadline, sys.maxsize
+        self.connection.set_progress_handler(self._on_steps, LOOKS_EVERY, id=_OF_A_QUERY)
         try:
             result = self._asked(question.statement)
         except Fails as fails:
@@ -209,6 +213,7 @@ class Executor:
                 return too_slow("it takes longer than a query may", 0)
             return failure_of(error, self.connection, self.moment, 0)
         finally:
+            self.connection.set_progress_handler(None, id=_OF_A_QUERY)
             self._deadline, self._most = None, self._limits.steps // PACE
             self.moment.is_foreign = False
         expected = question.statement.expected
