@@ -21,7 +21,7 @@ PATIENCE_S = 30.0
 @contextmanager
 def databases(place: Path, names: str) -> Iterator[Local]:
     """All in one primary component to begin with; stopped in the end."""
-    local = make(place, tuple(names.split()))
+    local = make(place, tuple(names.split()), faults=True)
     try:
         assert local.start_all() == []
         until_primary(local, names)

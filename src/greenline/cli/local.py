@@ -236,9 +236,14 @@ class Local:
 
 
 def make(
-    place: Path, names: tuple[ProcId, ...], database: Stored = Stored.SQLITE, trace: Tracing = Tracing.FULL
+    place: Path,
+    names: tuple[ProcId, ...],
+    database: Stored = Stored.SQLITE,
+    trace: Tracing = Tracing.FULL,
+    *,
+    faults: bool = False,
 ) -> Local:
-    """Keys and configurations; what is there already stays."""
+    """Keys and configurations; what is there already stays. `faults`: disks may be made to fail."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         if (place / FILE).exists():
@@ -249,7 +254,8 @@ def make(
                 f"{place} holds a cluster of {' '.join(there)}; ask for {len(there)} nodes, or for another --dir"
             )
         if not there:
-            _write_files(place, names, database, trace)
+            also = f'trace = "{trace}"\n' + ("faults = true\n" if faults else "")
+            _write_files(place, names, also + f'database = "{database}"\n')
     except OSError as error:
         raise Misuse(f"cannot make the directory {place}: {error.strerror}; choose another --dir") from None
     return Local(place)
@@ -274,12 +280,12 @@ def add(local: Local, name: ProcId) -> Member:
     for title, at in (("members", address), ("admins", admin), ("clients", clients)):
         tables[title][name] = at
     founders = ", ".join(f'"{each}"' for each in template.engine.servers)
-    trace = re.search(r"^trace = .*$", text, re.MULTILINE)
+    also = "".join(re.findall(r"^(?:trace|faults) = .*\n", text, re.MULTILINE))
     # In one go: other commands may be reading all files of this directory just now.
     keyfile.write_private(
         local.place / f"{name}.toml",
         f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admin}"\nlocal = true\n'
-        f"{trace[0] if trace else ''}\nfounders = [{founders}]\n{_as_tables(tables)}",
+        f"{also}founders = [{founders}]\n{_as_tables(tables)}",
     )
     return Member(name, address, admin, clients)
 
@@ -305,7 +311,7 @@ def _as_tables(tables: dict[str, dict[ProcId, str]]) -> str:
     )
 
 
-def _write_files(place: Path, names: tuple[ProcId, ...], database: Stored, trace: Tracing) -> None:
+def _write_files(place: Path, names: tuple[ProcId, ...], also: str) -> None:
     key = new_key()
     ports = iter(free_ports(3 * len(names)))
     members, admins, clients = ({name: f"127.0.0.1:{next(ports)}" for name in names} for _ in range(3))
@@ -315,7 +321,7 @@ def _write_files(place: Path, names: tuple[ProcId, ...], database: Stored, trace
         keyfile.write(place / f"{name}.key", Kept(Keyring({1: key}, 1)))
         (place / f"{name}.toml").write_text(
             f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admins[name]}"\n'
-            f'local = true\ntrace = "{trace}"\ndatabase = "{database}"\n{tables}'
+            f"local = true\n{also}{tables}"
         )
 
 

@@ -7,6 +7,7 @@ admin = "10.0.0.1:7500"         # optional: status, metrics and administration o
 trace = "off"                   # or "configurations", or "full"
 log_format = "console"          # or "json"; without it: console on a terminal, json elsewhere
 local = false                   # true: a toy on one machine, whose network may be cut over HTTP
+faults = false                  # true: and whose disk may be made to fail; it is a little slower
 cluster = "5f0c9a1e2b3d4c5f"    # written by `greenline init`
 database = "sqlite"             # or "none": group communication alone
 tls = "required"                # or "off": clients are spoken to in clear
@@ -125,6 +126,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     trace: Tracing = Tracing.OFF
     log_format: LogFormat | None = None
     local: bool = False
+    faults: bool = False
     cluster: str | None = None
     database: Stored = Stored.SQLITE
     tls: Tls = Tls.REQUIRED
@@ -159,6 +161,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     trace: Tracing
     log_format: LogFormat | None
     is_local: bool
+    has_faults: bool
+    """Its disk may be made to fail."""
     cluster: str | None
     link: Link
     ring: dict[str, Any]
@@ -281,6 +285,7 @@ def _checked(raw: NodeConfig, path: Path) -> Checked:
         trace=raw.trace,
         log_format=raw.log_format,
         is_local=raw.local,
+        has_faults=raw.local and raw.faults,
         cluster=raw.cluster,
         link=link,
         ring=_ring(raw.ring, link),

@@ -123,7 +123,7 @@ class Life:
             layers.insert(0, Layer("engine", 2, engine, None, Record))
             self._database = self._opened_database()
             ports[DATABASE] = self._database.ask
-        log = FaultyLog(config.data / "log", self._faults) if config.is_local else Log(config.data / "log")
+        log = FaultyLog(config.data / "log", self._faults) if config.has_faults else Log(config.data / "log")
         try:
             node = Node(
                 config.name,
@@ -162,7 +162,7 @@ class Life:
         self._traces.close()
 
     def _opened_database(self) -> Sqlite:
-        base = self._files.name if self.config.is_local else ""
+        base = self._files.name if self.config.has_faults else ""
         return Sqlite(self.config.data / DATABASE_DIRECTORY, self.config.of_database, base)
 
     def _close_database(self) -> None:
@@ -222,6 +222,8 @@ class Life:
 
     def fail(self, wanted: Faults) -> None:
         """Let the disk fail in these ways from now on, or no more."""
+        if not self.config.has_faults:
+            raise NotTaken("no disk fails on demand here; write faults = true beside local = true, and start it again")
         self._faults.log, self._faults.database = wanted.log, wanted.database
         self.log.warning("the disk is to fail", log=wanted.log, database=wanted.database)
 
