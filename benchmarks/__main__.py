@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import engines, faults, judging, ring_cores, sessions, simulator, sites, spine
+from benchmarks import engines, faults, judging, ring_cores, sessions, simulator, sites, spine, thesis
 from benchmarks.database import speed
 
 
 def main() -> int:
     missed = 0
-    for area in (simulator, judging, ring_cores, engines, sessions, spine, faults, sites, speed):
+    for area in (simulator, judging, thesis, ring_cores, engines, sessions, spine, faults, sites, speed):
         for figure in area.measure():
             print(figure, flush=True)
             missed += not figure.is_met

@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any
 
 from benchmarks.figures import Figure
+from benchmarks.samples import Samples
 from greenline.kernel.codec import Codec, unseal_one
 from greenline.kernel.effects import Barrier, Broadcast, CancelTimer, Downcall, Send, SetTimer, Upcall
 from greenline.kernel.events import Durable, Event, Received, Start, TimerFired
@@ -127,12 +128,19 @@ def _only_records(messages: int = 100_000) -> float:
 
 
 def measure() -> Iterator[Figure]:
-    packed = max(rate(PACKED, 600_000, 4000) for _ in range(3))
+    samples = Samples("ring")
+    packed = max(_sampled(samples, "packed", rate(PACKED, 600_000, 4000)) for _ in range(3))
     bare = max(_only_records() for _ in range(3))
     beside = f"making the port's records alone: {bare:,.0f}, {bare / packed:.1f} times as many"
     yield Figure("Ring, three cores, 200-byte safe messages a second, packed", packed, "1/s", 300_000, baseline=beside)
-    single = max(rate(ONE_BY_ONE, 60_000, 200) for _ in range(3))
+    single = max(_sampled(samples, "one message a packet", rate(ONE_BY_ONE, 60_000, 200)) for _ in range(3))
     yield Figure("Ring, the same with one message a packet", single, "1/s", 40_000)
+    samples.keep()
+
+
+def _sampled(samples: Samples, how: str, found: float) -> float:
+    samples.add(how, "throughput", found, "1/s", members=len(NAMES), bytes=len(PAYLOAD))
+    return found
 
 
 if __name__ == "__main__":

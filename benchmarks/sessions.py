@@ -18,6 +18,7 @@ from random import Random
 from typing import NamedTuple
 
 from benchmarks.figures import Figure
+from benchmarks.samples import Samples
 from greenline.database.memory import MemorySqlite
 from greenline.database.snapshots import Part, opened
 from greenline.kernel.actions import Action, Outcome, Verdict, pack
@@ -182,6 +183,7 @@ def measure() -> Iterator[Figure]:
     run = Run()
     run.play()
     rate = (REQUESTS + run.said_again.total()) / run.spent
+    _keep(run, rate)
     yield Figure("requests of sessions, applied", rate, "a second", APPLIED, True, _told(run))
     most = {table: max(look[table] for look in run.looks) for table in ("sessions", "outcomes", "intervals")}
     named = f"of {sum(client.sessions for client in run.clients):,} that were named by {CLIENTS:,} clients"
@@ -192,6 +194,15 @@ def measure() -> Iterator[Figure]:
     first, second = (max(look["pages"] for look in looks) for looks in (run.looks[:half], run.looks[half:]))
     told = f"{second:,} pages, {second * PAGE / 2**20:.1f} MiB"
     yield Figure("size in the second half, of that in the first", second / first, "times", GROWTH, False, told)
+
+
+def _keep(run: Run, rate: float) -> None:
+    samples = Samples("sessions")
+    samples.add("applied", "throughput", rate, "1/s", clients=CLIENTS)
+    for number, look in enumerate(run.looks, 1):
+        for table in ("sessions", "outcomes", "intervals"):
+            samples.add(table, "rows kept", look[table], "rows", bundles=number * LOOK_EVERY)
+    samples.keep()
 
 
 def _told(run: Run) -> str:

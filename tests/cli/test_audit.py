@@ -101,3 +101,18 @@ def test_a_trace_without_rows_is_not_well(greenline: Greenline, tmp_path: Path) 
 def test_a_rule_may_be_named_by_its_number(greenline: Greenline, traces: Path) -> None:
     answer = greenline("audit", traces, "--rules", "evs/3", "--json")
     assert [each["rule"] for each in answer.json["rules"]] == ["evs/3_self_delivery"]
+
+
+def test_a_report_for_people_is_one_file(greenline: Greenline, traces: Path, tmp_path: Path) -> None:
+    answer = greenline("audit", traces, "--rules", "evs/3", "--report", tmp_path / "audit.html")
+    assert answer.status == 1
+    page = (tmp_path / "audit.html").read_text()
+    assert "1 of 1 rules broken" in page
+    assert "because it went on to another configuration without it" in page
+    assert "<svg" in page
+
+
+def test_a_report_that_cannot_be_written_is_said_before_the_work(greenline: Greenline, tmp_path: Path) -> None:
+    answer = greenline("audit", tmp_path, "--report", tmp_path / "nowhere" / "audit.html")
+    assert answer.status == 2
+    assert "nowhere/audit.html: there is no directory" in answer.err

@@ -12,6 +12,7 @@ from greenline.cli.demo_bank import ACCOUNTS, EACH, Bank, End, Transfer
 from greenline.cli.demo_evidence import Witness
 from greenline.cli.demo_proof import Books, Entry, digests, once, sums
 from greenline.cli.demo_screen import Lines, Screen, bar, scale
+from greenline.cli.demo_tables import against
 from greenline.cli.demo_watch import Look, Seen, Watch
 from greenline.cli.local import make
 from greenline.replication.messages import Prim
@@ -37,9 +38,10 @@ def books() -> Books:
 def test_the_demo_proves_what_it_shows_and_keeps_its_files(greenline: Greenline, tmp_path: Path) -> None:
     answer = greenline("demo", "--dir", tmp_path, "--seconds", 1)
     assert answer.status == 0, answer.out + answer.err
-    for part in ("sums", "digests", "once", "audit"):
+    for part in ("sums", "digests", "once", "audit", "tables"):
         assert f"ok    {part}" in answer.out
     assert all(len(each) <= 80 for each in answer.out.splitlines() if str(tmp_path) not in each)
+    assert "equal to a replica" in answer.out
     assert (tmp_path / "1" / "p.log").exists()
 
     kept = tmp_path / "1" / "evidence.parquet"
@@ -94,6 +96,15 @@ def test_replicas_whose_digests_differ_are_named() -> None:
     one, other = Stands(1, 7, b"order", b"state", where), Stands(1, 7, b"order", b"stale", where)
     assert digests({"p": one, "q": one}).against == []
     assert len(digests({"p": one, "q": other}).against) == 2
+
+
+def test_tables_that_are_not_what_a_replica_has_are_held_against_them() -> None:
+    assert against(books(), books()) == []
+    poorer = Books(books().balances | {1: 69}, books().entries[:1])
+    assert against(poorer, books()) == [
+        "account 1 has 69 in the tables, and 70 at a replica",
+        "the ledger has 1 rows, and 2 at a replica",
+    ]
 
 
 def looks(reds: int = 9) -> dict[str, Look]:

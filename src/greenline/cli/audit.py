@@ -1,22 +1,20 @@
-"""`greenline audit`: judge traces by the rules of the specification."""
+"""`greenline audit`: judge traces by the rules of the specification, on DuckDB or on Spark."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from greenline.cli.say import Misuse, Status, as_json, aside, line, progress
-from greenline.spec.judge import Broken, Judge, Rule, folders_by_run, rules_named
-from greenline.trace.tables import load
+from greenline.pipeline.audit import ENGINES, NoSpark, NothingToJudge, Unreadable, Verdict, Verdicts, opened
+from greenline.pipeline.following import Round, follow
+from greenline.pipeline.report import write_report
+from greenline.spec.judge import rules_named
 
 SHOWN = 5
 """Witnesses that are shown of one rule."""
@@ -27,110 +25,126 @@ def audit(
     rules: Annotated[
         str, typer.Option(help="Only these: folders (evs) or rules (evs/3_self_delivery), comma between.")
     ] = "",
+    engine: Annotated[
+        str, typer.Option(help="duckdb, spark, or auto: DuckDB, unless there is much, or a master is named.")
+    ] = "auto",
+    master: Annotated[str | None, typer.Option(help="Spark's master; without one, all cores of this machine.")] = None,
+    memory: Annotated[
+        str, typer.Option(help="For Spark's driver, which does all the work if there is no master.")
+    ] = "3g",
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Where tables are kept meanwhile. Every machine of a Spark cluster must reach it."),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Write the broken rules with witnesses to this Parquet file.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report for people here: one HTML file, with diagrams of violations.")
+    ] = None,
+    follows: Annotated[
+        bool, typer.Option("--follow", help="Beside a live cluster: judge its traces again and again, until Ctrl-C.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Say it to a program.")] = False,
 ) -> None:
     """Judge every run in a trace by the rules of the specification.
 
     Without --rules, the rules that fit what the trace holds. A broken rule is shown with its witness and a because.
+    Both engines come to the same verdicts.
     """
-    trace = load(place, aside)
-    if not trace.num_rows:
-        raise Misuse(f"{place} has no rows, so there is nothing to judge")
-    begun = time.monotonic()
-    verdicts: dict[str, Verdict] = {}
-    with progress("judging") as bar:
-        task = bar.add_task("", total=None)
-        for names, part in parts(trace, rules):
-            for each in judged(names, part):
-                bar.advance(task)
-                verdicts[each.rule.name] = verdicts[each.rule.name] + each if each.rule.name in verdicts else each
-    found = list(verdicts.values())
-    seconds = time.monotonic() - begun
-    if json:
-        as_json(_json(trace, found, seconds))
-    else:
-        _report(place, trace, found, seconds)
-    raise typer.Exit(Status.BROKEN if any(each.broken for each in found) else Status.OK)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What one rule says."""
-
-    rule: Rule
-    broken: list[Broken]
-    seconds: float
-
-    def __add__(self, other: Verdict) -> Verdict:
-        return Verdict(self.rule, self.broken + other.broken, self.seconds + other.seconds)
-
-
-def parts(trace: pa.Table, rules: str) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
-    """Rules, and the runs to judge by them: those that were named, or for each run those that fit it."""
-    named = tuple(name.strip() for name in rules.split(",") if name.strip())
-    if named:
-        yield named, trace
-        return
-    fitting: dict[tuple[str, ...], list[str]] = {}
-    for run, folders in folders_by_run(trace).items():
-        fitting.setdefault(folders, []).append(run)
-    for folders, runs in sorted(fitting.items()):
-        yield folders, trace.filter(pc.is_in(trace.column("run"), pa.array(runs)))
-
-
-def judged(names: tuple[str, ...], trace: pa.Table) -> Iterator[Verdict]:
-    """Rule by rule."""
+    if engine not in ENGINES:
+        raise Misuse(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    named = [name.strip() for name in rules.split(",") if name.strip()]
     try:
-        chosen = rules_named(names)
+        rules_named(named)
     except ValueError as error:
         raise Misuse(str(error)) from None
-    judge = Judge(dict.fromkeys(rule.folder for rule in chosen), threads=os.cpu_count() or 1)
-    judge.prepare(trace)
-    for rule in chosen:
-        begun = time.monotonic()
-        broken = judge.broken_by(rule)
-        yield Verdict(rule, broken, time.monotonic() - begun)
+    if report is not None and not report.parent.is_dir():
+        raise Misuse(f"cannot write {report}: there is no directory {report.parent}")
+    if follows:
+        _follow(place, follow(place, rules=named, engine=engine, master=master, memory=memory, work=work))
+    begun = datetime.now(UTC)
+    try:
+        with (
+            opened(place, engine=engine, master=master, memory=memory, work=work, report=aside) as judge,
+            progress("judging") as bar,
+        ):
+            task = bar.add_task("", total=None)
+            found = judge.judge(named, lambda _: bar.advance(task))
+            if report is not None:
+                write_report(report, found, begun, judge.select)
+    except (NothingToJudge, Unreadable, NoSpark) as error:
+        raise Misuse(str(error)) from None
+    if table is not None:
+        found.write(table)
+    if json:
+        as_json(_json(found))
+    else:
+        _report(place, found)
+    raise typer.Exit(Status.BROKEN if found.broken else Status.OK)
 
 
-def _report(place: Path, trace: pa.Table, verdicts: list[Verdict], seconds: float) -> None:
-    runs = trace.column("run").unique()
-    line(f"{trace.num_rows} rows of {len(runs)} runs, {len(verdicts)} rules, {seconds:.1f} s")
-    for each in verdicts:
-        verdict = f"BROKEN {len(each.broken):>6}" if each.broken else "holds        "
+def _follow(place: Path, rounds: Iterator[Round]) -> NoReturn:
+    """Tell each violation once, when it is sure, as a line."""
+    has_broken = False
+    try:
+        for each in rounds:
+            counts, now = each.verdicts.counts, datetime.now(UTC).strftime("%H:%M:%S")
+            aside(f"{now}  {counts.events} rows of {counts.runs} runs judged in {each.verdicts.seconds:.1f} s")
+            for broken in each.confirmed:
+                has_broken = True
+                line(f"{now}  FAIL  {broken.run}: {broken}")
+    except KeyboardInterrupt:
+        pass
+    except (Unreadable, NoSpark) as error:
+        raise Misuse(str(error)) from None
+    if has_broken:
+        line(f"the whole of it: greenline audit {shlex.quote(str(place))}")
+    raise typer.Exit(Status.BROKEN if has_broken else Status.OK)
+
+
+def _report(place: Path, found: Verdicts) -> None:
+    counts, rules = found.counts, found.verdicts
+    line(f"{counts.events} rows of {counts.runs} runs, {len(rules)} rules, {found.seconds:.1f} s on {found.engine}")
+    line(f"  {'what rules share':<66} {found.preparing:>8.3f} s")
+    for each in rules:
+        verdict = f"BROKEN {each.count:>6}" if each.count else "holds        "
         line(f"  {each.rule.title:<52} {verdict} {each.seconds:>8.3f} s")
-    for each in verdicts:
-        if each.broken:
-            _explain(place, each.rule, each.broken)
-    if not any(each.broken for each in verdicts):
+    for each in found.broken:
+        _explain(place, each)
+    if not found.broken:
         line("ok  every rule holds")
 
 
-def _explain(place: Path, rule: Rule, broken: list[Broken]) -> None:
+def _explain(place: Path, verdict: Verdict) -> None:
+    rule, broken = verdict.rule, verdict.broken
     line()
     line(f"{rule.title}: {rule.claim}")
     for each in broken[:SHOWN]:
         seen = ", ".join(f"{name} {value}" for name, value in each.witness.items() if value is not None)
         line(f"  {each.run}: {seen}")
         line(f"    because {each.because}")
-    if len(broken) > SHOWN:
-        line(f"  and {len(broken) - SHOWN} more")
+    if verdict.count > SHOWN:
+        line(f"  and {verdict.count - SHOWN} more")
     line(f"  the story: greenline trace story {shlex.quote(str(place))} --run {shlex.quote(broken[0].run)}")
 
 
-def _json(trace: pa.Table, verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
+def _json(found: Verdicts) -> dict[str, Any]:
     return {
-        "rows": trace.num_rows,
-        "runs": len(trace.column("run").unique()),
-        "seconds": round(seconds, 6),
+        "engine": found.engine,
+        "rows": found.counts.events,
+        "runs": found.counts.runs,
+        "preparing": round(found.preparing, 6),
+        "seconds": round(found.seconds, 6),
         "rules": [
             {
                 "rule": each.rule.name,
-                "broken": len(each.broken),
+                "broken": each.count,
                 "seconds": round(each.seconds, 6),
                 "witnesses": [
                     {"run": one.run, "because": one.because, "witness": one.witness} for one in each.broken[:SHOWN]
                 ],
             }
-            for each in verdicts
+            for each in found.verdicts
         ],
     }

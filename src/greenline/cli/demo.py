@@ -20,6 +20,7 @@ from greenline.cli import demo_proof as proof
 from greenline.cli import demo_screen
 from greenline.cli.demo_bank import TOTAL, Bank, End, Teller
 from greenline.cli.demo_evidence import Witness
+from greenline.cli.demo_tables import keep_the_log, tables
 from greenline.cli.demo_watch import Look, Stuck, Watch
 from greenline.cli.local import Local, make
 from greenline.cli.reach import reach
@@ -43,7 +44,7 @@ def demo(
     seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="How long each act goes on, about.")] = SECONDS,
 ) -> None:
     """A bank on three replicas: a partition with work on both sides, the healing, a kill -9, and the proof."""
-    local = make(_fresh(place), NAMES)
+    local = keep_the_log(make(_fresh(place), NAMES).place)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         parts = asyncio.run(_play(local, seconds))
@@ -181,8 +182,8 @@ class Show:
             5,
             "the proof",
             "The tellers stop, and every one of them gets its last answer. Then: is all the money there, are the"
-            " replicas equal, did each transfer happen once, and do the traces of all keep every rule of the"
-            " specification?",
+            " replicas equal, did each transfer happen once, do the traces of all keep every rule of the"
+            " specification, and does the ordered log, through Spark, make the same tables again?",
         )
         async with _patience(60, "every teller has its last answer"):
             await self._bank.close()
@@ -202,6 +203,8 @@ class Show:
             proof.once(books, self._bank.transfers),
             await proof.audit(trace),
         ]
+        self.screen.happened("the ordered log goes through Spark, into tables ...")
+        found.append(await tables(self._local.place, _tables(self._local.place), books["p"]))
         self.screen.close()
         line()
         for part in found:
@@ -262,11 +265,16 @@ def _evidence(place: Path) -> Path:
     return place / "evidence.parquet"
 
 
+def _tables(place: Path) -> Path:
+    return place / "tables"
+
+
 def _tell_what_next(place: Path, is_proven: bool) -> None:
     line()
     line("Everything is proven." if is_proven else "Something of it is NOT so: see above, and the files.")
-    line(f"The files are kept in {place}: databases, logs, traces. To go on:")
+    line(f"The files are kept in {place}: databases, logs, traces, tables. To go on:")
     line(f"  greenline audit {_evidence(place)}")
+    line(f"  greenline pipeline show account --history --into {_tables(place)}")
     line(f"  greenline up --dir {place}")
     line("and, from another terminal, while that runs:")
     line(f'  greenline sql --dir {place} "SELECT * FROM account"')

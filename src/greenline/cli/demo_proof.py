@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from greenline.access import wire
-from greenline.cli.audit import judged, parts
 from greenline.cli.demo_bank import ACCOUNTS, EACH, TOTAL, Bank, End, Transfer
 from greenline.cli.demo_watch import Watch
 from greenline.client import Client
 from greenline.kernel.identities import ProcId
+from greenline.pipeline.audit import Verdict, of_table
 
 _SHOWN = 3
 
@@ -124,9 +124,12 @@ def _against_balances(name: ProcId, books: Books) -> list[str]:
 
 async def audit(trace: pa.Table) -> Part:
     begun = time.monotonic()
-    verdicts = await asyncio.to_thread(
-        lambda: [each for names, part in parts(trace, "") for each in judged(names, part)]
-    )
+    verdicts = await asyncio.to_thread(_judged, trace)
     found = f"{trace.num_rows:,} rows, {len(verdicts)} rules, {time.monotonic() - begun:.1f} s"
     broken = [str(witness) for each in verdicts for witness in each.broken]
     return Part("audit", f"{found}: {'rules are broken' if broken else 'every rule holds'}", broken)
+
+
+def _judged(trace: pa.Table) -> list[Verdict]:
+    with of_table(trace, "the demo's trace") as judge:
+        return judge.judge().verdicts

@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from greenline import __version__
-from greenline.cli import audit, backup, bench, cluster, demo, init, members, node, rotate, simulate, sql, trace, up
+from greenline.cli import (
+    audit,
+    backup,
+    bench,
+    cluster,
+    demo,
+    init,
+    members,
+    node,
+    pipeline,
+    rotate,
+    simulate,
+    sql,
+    trace,
+    up,
+)
 from greenline.cli.say import Misuse, Status, aside, line
 from greenline.simulation.farm import WorkerFailed
 from greenline.trace.stream import NotATrace
@@ -46,6 +61,7 @@ app.command("node", epilog=node.EXAMPLES)(node.node)
 app.command("rotate-key", epilog=rotate.EXAMPLES)(rotate.rotate_key)
 app.command("bench", epilog="Example: greenline bench ring --simulated")(bench.bench)
 app.add_typer(trace.app, name="trace")
+app.add_typer(pipeline.app, name="pipeline")
 app.command("demo")(demo.demo)
 
 

@@ -9,174 +9,215 @@ Three columns, from weak to strong: `before` respects the precedes relation, `cu
 one time, `ord` each message as well. A basic message carries no causality, so only `before` asks that it was sent
 before it is delivered. Where a graph has a cycle, its column is a time that fails at it. Where already the precedes
 relation has one, nothing more can be said, and `cut` and `ord` are NULL.
+
+The merge holds one step of every chain, and what is under way between them: it reads a run of any length as a stream.
+Each step brings along how often its name occurs, so that nobody has to look ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
-import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 CONF, SEND, AGREED, BASIC, OTHER = range(5)
 
-_EVENTS = f"""
-SELECT e.run, e.process, e.n,
-       CASE WHEN e.kind IN ('regular', 'transitional') THEN {CONF}
-            WHEN e.kind = 'send' THEN {SEND}
-            WHEN e.kind = 'deliver' AND m.service IN ('agreed', 'safe') THEN {AGREED}
-            WHEN e.kind = 'deliver' AND m.service = 'basic' THEN {BASIC}
+STEPS = f"""
+SELECT run, process, n, {CONF} AS sort, conf AS name, count(*) OVER (PARTITION BY run, conf) AS times, FALSE AS needs
+FROM conf_event
+UNION ALL
+SELECT run, process, n, {SEND} AS sort, message AS name, CASE WHEN is_first THEN deliveries ELSE 0 END AS times,
+       FALSE AS needs
+FROM sent
+UNION ALL
+SELECT run, process, n,
+       CASE WHEN service IN ('agreed', 'safe') THEN {AGREED}
+            WHEN service = 'basic' THEN {BASIC}
             ELSE {OTHER} END AS sort,
-       dense_rank() OVER (ORDER BY e.run) AS run_number,
-       dense_rank() OVER (ORDER BY e.run, e.process) AS chain,
-       CASE WHEN e.kind IN ('regular', 'transitional') THEN dense_rank() OVER (ORDER BY e.run, e.conf) END
-           AS conf_number,
-       CASE WHEN e.kind IN ('send', 'deliver') THEN dense_rank() OVER (ORDER BY e.run, e.message) END AS message_number
-FROM event e
-LEFT JOIN message m ON m.run = e.run AND m.message = e.message
-WHERE e.kind IN ('regular', 'transitional', 'send', 'deliver', 'crash')
-ORDER BY e.run, e.process, e.n
+       message AS name, deliveries AS times, is_sent AS needs
+FROM delivered
+UNION ALL
+SELECT run, process, n, {OTHER} AS sort, '' AS name, 1 AS times, FALSE AS needs
+FROM event
+WHERE kind = 'crash'
 """
+"""What is merged, to be sorted by run, process and n: of a delivery or a configuration, how often there is one of its
+name, and whether it needs to be sent; of a (first) sending, how many deliveries need it."""
 
-Times = list[int | None]
+SORTED_BY = ("run", "process", "n")
 
-
-def certificate(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """The table `certificate` for the tables `event` and `message` of this connection."""
-    events = connection.sql(_EVENTS).to_arrow_table()
-    sorts, runs, chains, confs, messages = (
-        events.column(name).to_pylist() for name in ("sort", "run_number", "chain", "conf_number", "message_number")
-    )
-    before: Times = []
-    cut: Times = []
-    order: Times = []
-    begin = 0
-    for _, rows in groupby(runs):
-        end = begin + sum(1 for _ in rows)
-        part = slice(begin, end)
-        times = _of_a_run(sorts[part], chains[part], confs[part], messages[part])
-        for column, values in zip((before, cut, order), times, strict=True):
-            column += values
-        begin = end
-    return pa.table(
-        {
-            "run": events.column("run"),
-            "process": events.column("process"),
-            "n": events.column("n"),
-            "before": pa.array(before, pa.int64()),
-            "cut": pa.array(cut, pa.int64()),
-            "ord": pa.array(order, pa.int64()),
-        }
-    )
-
-
-def _of_a_run(
-    sorts: Sequence[int], chains: Sequence[int], confs: Sequence[int | None], messages: Sequence[int | None]
-) -> tuple[Times, Times, Times]:
-    """The three times of every event of one run."""
-    first_send: dict[int | None, int] = {}
-    for event, sort in enumerate(sorts):
-        if sort == SEND:
-            first_send.setdefault(messages[event], event)
-    all_needs = [
-        first_send.get(message) if sort != SEND and message is not None else None
-        for sort, message in zip(sorts, messages, strict=True)
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("process", pa.string()),
+        ("n", pa.int64()),
+        ("before", pa.int64()),
+        ("cut", pa.int64()),
+        ("ord", pa.int64()),
     ]
-    needs = [None if sort == BASIC else need for sort, need in zip(sorts, all_needs, strict=True)]
-    own = list(range(len(sorts)))
-    cuts: list[object] = [("c", confs[event]) if sorts[event] == CONF else event for event in own]
-    nodes: list[object] = [("m", messages[event]) if sorts[event] == AGREED else cuts[event] for event in own]
+)
 
-    order, is_proof, _ = _merge(chains, _numbered(nodes), needs)
-    if is_proof and needs == all_needs:
-        return order, order, order
-    before, _, is_order = _merge(chains, own, all_needs)
-    if is_order and is_proof:
-        return before, order, order
-    if not is_order:
-        nothing: Times = [None] * len(sorts)
-        return before, nothing, nothing
-    cut, _, _ = _merge(chains, _numbered(cuts), needs)
-    return before, cut, order
+Step = tuple[int, str, int, bool]
+"""Sort, name, times, needs."""
+
+Key = TypeVar("Key")
+
+Chains = Sequence[Iterator[Step]]
+"""The steps of the processes of one run, each in its own order, the processes sorted."""
 
 
-def _numbered(nodes: Sequence[object]) -> list[int]:
-    numbers: dict[object, int] = {}
-    return [numbers.setdefault(node, len(numbers)) for node in nodes]
+@dataclass
+class Merged:
+    times: list[array[int]]
+    is_proof: bool = True
+    """They prove an order of what was contracted."""
+    is_order: bool = True
+    """They do at least without cutting a need."""
+    is_early: bool = False
+    """A basic message is delivered before it is sent: they prove nothing of the precedes relation."""
 
 
-def _merge(chains: Sequence[int], nodes: Sequence[int], needs: Sequence[int | None]) -> tuple[Times, bool, bool]:
+Times = Sequence[Sequence[int]] | None
+"""Of the steps of each chain, in its order; None if nothing can be said."""
+
+
+def certificate(steps: pa.Table) -> pa.Table:
+    """The table `certificate` of these steps: of whole runs, sorted, in memory."""
+    runs, processes = steps.column("run"), steps.column("process")
+    columns = [steps.column(name).to_pylist() for name in ("sort", "name", "times", "needs")]
+    found: list[list[int | None]] = [[], [], []]
+    for bounds in chains_by_run(runs, processes):
+        parts = [[column[begin:end] for column in columns] for begin, end in bounds]
+        times = times_of_a_run(lambda parts=parts: [zip(*part, strict=True) for part in parts])  # type: ignore[misc]
+        for column, chains in zip(found, times, strict=True):
+            if chains is None:
+                column.extend([None] * (bounds[-1][1] - bounds[0][0]))
+            else:
+                for chain in chains:
+                    column.extend(chain)
+    arrays = [pa.array(column, pa.int64()) for column in found]
+    return pa.Table.from_arrays([runs, processes, steps.column("n"), *arrays], schema=SCHEMA)
+
+
+def chains_by_run(runs: pa.ChunkedArray, processes: pa.ChunkedArray) -> list[list[tuple[int, int]]]:
+    """Where the chains of each run begin and end, in sorted rows."""
+    run_ends = _ends(runs)
+    bounds = pairwise([0, *sorted({*run_ends, *_ends(processes)})])
+    by_run: list[list[tuple[int, int]]] = []
+    begun = {0, *run_ends}
+    for begin, end in bounds:
+        if begin in begun:
+            by_run.append([])
+        by_run[-1].append((begin, end))
+    return by_run
+
+
+def _ends(column: pa.ChunkedArray) -> list[int]:
+    """Where a stretch of equal values ends."""
+    ends: list[int] = pc.run_end_encode(column.combine_chunks(), run_end_type=pa.int64()).run_ends.to_pylist()
+    return ends
+
+
+def times_of_a_run(chains: Callable[[], Chains]) -> tuple[Times, Times, Times]:
+    """The three times of every step of one run, whose chains can be read several times."""
+    order = _merge(chains(), (CONF, AGREED))
+    if order.is_proof and not order.is_early:
+        return order.times, order.times, order.times
+    before = _merge(chains(), ())
+    if not before.is_order:
+        return before.times, None, None
+    if order.is_proof:
+        return before.times, order.times, order.times
+    return before.times, _merge(chains(), (CONF,)).times, order.times
+
+
+def _merge(chains: Chains, contracted: tuple[int, ...]) -> Merged:
     """Merge the chains: a node happens when it is next in every chain that has it, and what it needs has happened.
 
-    Returns the times, whether they prove an order, and whether they at least do without cutting a need.
+    If nothing is contracted, a basic message needs to be sent as well.
     """
-    ends: dict[int, int] = {}
-    heads: dict[int, int] = {}
-    for event, chain in enumerate(chains):
-        heads.setdefault(chain, event)
-        ends[chain] = event
-    left = [0] * (max(nodes, default=-1) + 1)
-    for node in nodes:
-        left[node] += 1
-    times: Times = [None] * len(nodes)
-    arrived: dict[int, list[int]] = {}
-    waiting: dict[int, list[int]] = {}
+    merged = Merged([array("q") for _ in chains])
+    times = merged.times
+    heads = [next(chain, None) for chain in chains]
+    sent: dict[str, int] = {}
+    """What was sent, and how many of its deliveries are still to come."""
+    waiting: dict[str, list[int]] = {}
+    arrived: dict[tuple[int, str], list[int]] = {}
+    lost: dict[tuple[int, str], int] = {}
+    """How many fell off a node, to break a cycle."""
     clock = 0
-    is_proof = is_order = True
-    ready = sorted(heads, reverse=True)
+    ready = [chain for chain in reversed(range(len(heads))) if heads[chain] is not None]
 
-    def happen(event: int) -> None:
-        """One event happens, now; its chain goes on, and so does whoever waited for it."""
-        times[event] = clock
-        chain = chains[event]
-        if event == ends[chain]:
-            del heads[chain]
-        else:
-            heads[chain] = event + 1
+    def happen(chain: int) -> None:
+        """One step happens, now; its chain goes on, and so does whoever waited for it."""
+        times[chain].append(clock)
+        sort, name, count, needs = _next(heads, chain)
+        heads[chain] = following = next(chains[chain], None)
+        if following is not None:
             ready.append(chain)
-        if event in waiting:
-            ready.extend(waiting.pop(event))
+        if sort == SEND:
+            if count:
+                sent[name] = count
+                if name in waiting:
+                    ready.extend(waiting.pop(name))
+        elif needs and name in sent:
+            if sent[name] == 1:
+                del sent[name]
+            else:
+                sent[name] -= 1
 
-    while heads:
+    while True:
         while ready:
             chain = ready.pop()
-            event = heads[chain]
-            need = needs[event]
-            if need is not None and times[need] is None:
-                waiting.setdefault(need, []).append(chain)
-                continue
-            node = nodes[event]
-            if left[node] == 1:
-                clock += 1
-                left[node] = 0
-                happen(event)
-                continue
-            there = arrived.setdefault(node, [])
-            there.append(chain)
-            if len(there) == left[node]:
-                clock += 1
-                left[node] = 0
-                for each in arrived.pop(node):
-                    happen(heads[each])
-        if heads:
-            # A cycle. Let one event happen on its own: its node falls apart, or, if none can, a need is cut.
-            is_proof = False
-            clock += 1
-            if arrived:
-                node, there = min(arrived.items(), key=lambda item: min(item[1]))
-                chain = min(there)
-                there.remove(chain)
-                if not there:
-                    del arrived[node]
-                left[node] -= 1
+            sort, name, count, needs = _next(heads, chain)
+            if needs and name not in sent:
+                if sort != BASIC or not contracted:
+                    waiting.setdefault(name, []).append(chain)
+                    continue
+                merged.is_early = True
+            if sort in contracted and count > 1:
+                node = (sort, name)
+                awaited = count - lost.get(node, 0)
+                there = arrived.setdefault(node, [])
+                there.append(chain)
+                if len(there) == awaited:
+                    clock += 1
+                    for each in arrived.pop(node):
+                        happen(each)
             else:
-                is_order = False
-                need, blocked = min(waiting.items(), key=lambda item: min(item[1]))
-                chain = min(blocked)
-                blocked.remove(chain)
-                if not blocked:
-                    del waiting[need]
-                left[nodes[heads[chain]]] -= 1
-            happen(heads[chain])
-    return times, is_proof, is_order
+                clock += 1
+                happen(chain)
+        if not arrived and not waiting:
+            return merged
+        # A cycle. Let one step happen on its own: its node falls apart, or, if none can, a need is cut.
+        merged.is_proof = False
+        clock += 1
+        if arrived:
+            chain = _leave_first(arrived)
+        else:
+            merged.is_order = False
+            chain = _leave_first(waiting)
+        sort, name, _, _ = _next(heads, chain)
+        lost[sort, name] = lost.get((sort, name), 0) + 1
+        happen(chain)
+
+
+def _next(heads: list[Step | None], chain: int) -> Step:
+    step = heads[chain]
+    assert step is not None, "only a chain that goes on is looked at"
+    return step
+
+
+def _leave_first(groups: dict[Key, list[int]]) -> int:
+    """The first chain of all leaves its group."""
+    key, group = min(groups.items(), key=lambda item: min(item[1]))
+    chain = min(group)
+    group.remove(chain)
+    if not group:
+        del groups[key]
+    return chain

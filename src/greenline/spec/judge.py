@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from greenline.spec.certificate import certificate
+from greenline.spec.certificate import SORTED_BY, STEPS, certificate
 
 CERTIFIED = frozenset({"evs"})
 """Folders whose rules verify a certificate of order."""
@@ -133,18 +133,20 @@ class Judge:
             for name, sql in tables_of(folder):
                 self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             if folder in CERTIFIED:
-                self._connection.register("certificate", certificate(self._connection))
+                steps = self._connection.sql(f"{STEPS} ORDER BY {', '.join(SORTED_BY)}").to_arrow_table()
+                self._connection.register("certificate", certificate(steps))
 
     def broken_by(self, rule: Rule) -> list[Broken]:
         result = self._connection.execute(rule.sql)
         names = [column[0] for column in result.description or ()]
         rows = sorted(result.fetchall(), key=repr)
-        return [_broken_row(rule, dict(zip(names, row, strict=True))) for row in rows]
+        return [broken_row(rule, names, row) for row in rows]
 
 
-def _broken_row(rule: Rule, row: dict[str, Any]) -> Broken:
-    run, because = row.pop("run"), row.pop("because")
-    return Broken(rule.name, run, because, row)
+def broken_row(rule: Rule, names: Sequence[str], row: Sequence[Any]) -> Broken:
+    witness = dict(zip(names, row, strict=True))
+    run, because = witness.pop("run"), witness.pop("because")
+    return Broken(rule.name, run, because, witness)
 
 
 def by_run(violations: Sequence[Broken]) -> dict[str, list[Broken]]:

@@ -39,9 +39,12 @@ def to_table(runs: Iterable[tuple[str, Sequence[Row]]]) -> pa.Table:
     return pa.Table.from_batches([to_batch(run, rows) for run, rows in runs], schema=SCHEMA)
 
 
-def to_parquet(stream: Path, report: Report = nobody) -> tuple[Path, int]:
-    """Convert one stream, block by block, so that its size does not matter; returns the file and its rows."""
-    parquet = stream.with_suffix(PARQUET)
+def to_parquet(stream: Path, report: Report = nobody, into: Path | None = None) -> tuple[Path, int]:
+    """Convert one stream, block by block, so that its size does not matter; returns the file and its rows.
+
+    It stands beside the stream, unless another place is named.
+    """
+    parquet = into or stream.with_suffix(PARQUET)
     unfinished = parquet.with_suffix(PARQUET + ".part")
     count = 0
     try:
@@ -86,17 +89,36 @@ def load_file(path: Path, report: Report = nobody) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise NotATrace(f"{path} is no whole Parquet file: {reason}") from None
-    version = (table.schema.metadata or {}).get(b"greenline.trace.version", b"none").decode(errors="replace")
-    if version != str(VERSION):
-        raise NotATrace(f"{path} has trace schema version {version}; this Greenline reads version {VERSION}")
-    if table.schema.names != SCHEMA.names:
-        raise NotATrace(f"{path} does not have the columns of a trace")
+        raise _not_whole(path, error) from None
+    _check_schema(path, table.schema)
     if empty := [name for name in _NEVER_EMPTY if table.column(name).null_count]:
         raise NotATrace(f"{path} has rows without {' or '.join(empty)}")
+    return table.cast(SCHEMA)
+
+
+def rows_in_parquet(path: Path) -> int:
+    """How many rows of a trace are in this file, by its footer, which is all that is read."""
     try:
-        return table.cast(SCHEMA)
+        with pq.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _not_whole(path, error) from None
+    _check_schema(path, schema)
+    return int(rows)
+
+
+def _not_whole(path: Path, error: Exception) -> NotATrace:
+    return NotATrace(f"{path} is no whole Parquet file: {str(error).splitlines()[0]}")
+
+
+def _check_schema(path: Path, schema: pa.Schema) -> None:
+    version = (schema.metadata or {}).get(b"greenline.trace.version", b"none").decode(errors="replace")
+    if version != str(VERSION):
+        raise NotATrace(f"{path} has trace schema version {version}; this Greenline reads version {VERSION}")
+    if schema.names != SCHEMA.names:
+        raise NotATrace(f"{path} does not have the columns of a trace")
+    try:
+        schema.empty_table().cast(SCHEMA)
     except pa.ArrowException as error:
         raise NotATrace(f"{path} has a column of another type: {error}") from None
 

@@ -1,0 +1,1 @@
+"""How fast the pipeline is, and whether it is right when it is disturbed."""

@@ -1,0 +1,163 @@
+"""The audit: the rules of the specification over a trace of any size, on DuckDB or on Spark, with the same verdicts.
+
+with opened(place, engine="spark") as audit:
+    verdicts = audit.judge()
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from greenline.pipeline import session
+from greenline.pipeline.auditing import SURVEY, Engine, Kind, check_complete, whole_trace
+from greenline.pipeline.auditing_duckdb import DuckDb
+from greenline.pipeline.java import NoSpark
+from greenline.pipeline.report_counts import Counts, counted
+from greenline.pipeline.report_trace import Select
+from greenline.pipeline.verdicts import Verdict, Verdicts
+from greenline.spec.judge import CERTIFIED, RESTS_ON, Broken, Rule, broken_row, rules_named, tables_of
+from greenline.trace.tables import Report, nobody
+
+__all__ = ["Audit", "Counts", "NoSpark", "NothingToJudge", "Unreadable", "Verdict", "Verdicts", "of_table", "opened"]
+
+WITNESSES = 1_000
+"""Violations of one rule that are kept; the rest is counted."""
+
+SMALL = 5_000_000
+"""Rows that DuckDB judges before Spark has warmed up."""
+
+ENGINES = ("auto", "duckdb", "spark")
+
+Heard = Callable[[str], None]
+"""Is told what comes next."""
+
+
+class NothingToJudge(Exception):
+    """The trace has no rows."""
+
+
+class Unreadable(Exception):
+    """An engine stumbled over the trace, though the ends of its files looked well."""
+
+
+class Audit:
+    def __init__(self, engine: Engine, place: str) -> None:
+        self._engine = engine
+        self._place = place
+
+    def judge(self, rules: Sequence[str] = (), heard: Heard = nobody) -> Verdicts:
+        """Every rule of these names, or for each run those that fit it."""
+        begun = time.monotonic()
+        heard("what there is")
+        names, rows = self._engine.rows(SURVEY)
+        kinds = [Kind(**dict(zip(names, row, strict=True))) for row in rows]
+        if not kinds:
+            raise NothingToJudge(f"{self._place} has no rows, so there is nothing to judge")
+        check_complete(kinds, self._place)
+        self._engine.lay_out(sum(kind.events for kind in kinds), max(kind.longest for kind in kinds))
+        preparing = time.monotonic() - begun
+        found: dict[str, Verdict] = {}
+        for chosen, fitting in _parts(kinds, rules):
+            self._engine.narrow(fitting)
+            preparing += self._prepare(chosen, heard)
+            for rule in chosen:
+                heard(rule.title)
+                verdict = self._verdict(rule)
+                found[rule.name] = found[rule.name] + verdict if rule.name in found else verdict
+        heard("how much there is of what")
+        self._engine.widen()
+        counts = counted(self._engine.select)
+        seconds = time.monotonic() - begun
+        return Verdicts(self._engine.name, self._place, counts, list(found.values()), preparing, seconds)
+
+    @property
+    def select(self) -> Select:
+        """Asks the trace, once it was judged."""
+        return self._engine.select
+
+    def _prepare(self, rules: Sequence[Rule], heard: Heard) -> float:
+        """Make the tables that rules share."""
+        begun = time.monotonic()
+        folders = dict.fromkeys(rule.folder for rule in rules)
+        needed = dict.fromkeys(each for folder in folders for each in (*RESTS_ON.get(folder, ()), folder))
+        for folder in needed:
+            for name, sql in tables_of(folder):
+                heard(f"table {name}")
+                self._engine.make(name, sql)
+            if folder in CERTIFIED and any("certificate" in rule.sql for rule in rules):
+                heard("the certificate of order")
+                self._engine.certify()
+        return time.monotonic() - begun
+
+    def _verdict(self, rule: Rule) -> Verdict:
+        begun = time.monotonic()
+        names, rows = self._engine.rows(rule.sql, WITNESSES + 1)
+        count = len(rows)
+        if count > WITNESSES:
+            first = (
+                f"SELECT * FROM (\n{rule.sql}\n) broken ORDER BY {', '.join(f'{name} NULLS LAST' for name in names)}"
+            )
+            _, [(count,)] = self._engine.rows(f"SELECT count(*) FROM (\n{rule.sql}\n) broken")
+            _, rows = self._engine.rows(first, WITNESSES)
+        broken: list[Broken] = [broken_row(rule, names, row) for row in sorted(rows, key=repr)]
+        return Verdict(rule, broken, count, time.monotonic() - begun)
+
+
+@contextmanager
+def opened(
+    place: Path,
+    *,
+    engine: str = "auto",
+    master: str | None = None,
+    memory: str = "3g",
+    work: Path | None = None,
+    report: Report = nobody,
+) -> Iterator[Audit]:
+    """The trace at this place, for an engine: `duckdb`, `spark`, or `auto`, which takes DuckDB unless there is much.
+
+    `work` is where tables are kept meanwhile; all machines of a Spark cluster must reach it, as they must the trace.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    with tempfile.TemporaryDirectory(prefix="greenline-audit-", dir=work, ignore_cleanup_errors=True) as made:
+        here = Path(made)
+        trace = whole_trace(place.resolve(), here, report)
+        if engine == "spark" or (engine == "auto" and (master is not None or trace.rows > SMALL)):
+            from greenline.pipeline.auditing_spark import Spark
+
+            running: Engine = Spark(session.spark("greenline audit", master=master, memory=memory), trace.files, here)
+        else:
+            running = DuckDb(trace.files, here)
+        try:
+            yield Audit(running, str(place))
+        except running.errors as error:
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            raise Unreadable(f"{running.name} could not judge {place}: {said[0]}") from error
+        finally:
+            running.close()
+
+
+@contextmanager
+def of_table(trace: pa.Table, name: str) -> Iterator[Audit]:
+    """A trace in memory, on DuckDB."""
+    with tempfile.TemporaryDirectory(prefix="greenline-audit-") as work:
+        engine = DuckDb(trace, Path(work))
+        try:
+            yield Audit(engine, name)
+        finally:
+            engine.close()
+
+
+def _parts(kinds: Sequence[Kind], rules: Sequence[str]) -> Iterator[tuple[list[Rule], str | None]]:
+    """Rules, and a query for the runs to judge by them, or None for all."""
+    if rules:
+        yield rules_named(rules), None
+        return
+    for kind in kinds:
+        yield rules_named(kind.folders), None if len(kinds) == 1 else kind.fitting

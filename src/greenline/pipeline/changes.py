@@ -1,0 +1,131 @@
+"""Changes: the rows that each position of the order has changed, and what tables come to because of them.
+
+A row that was changed is told with all that it holds, packed, in SQLite's own types: integers, reals, texts, blobs and
+NULL. They are net changes of a position: what one bundle inserts and deletes again is not told, and what it updates
+twice is told once. A change of a table's definition is told as changes of its rows: each has the columns that it had
+then.
+
+| column | |
+|---|---|
+| `table` | its name |
+| `key` | which row it is, packed: the rowid, or the primary key of a table that has none |
+| `columns` | the names of its columns, in JSON |
+| `row` | the values of its columns, packed |
+| `_change_type` | `insert`, `update_preimage`, `update_postimage` or `delete` |
+| `_commit_version` | the green position |
+| `_commit_timestamp` | the latest time that an action there says; none of a base |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from greenline.pipeline.archive import CHANGES as KIND
+from greenline.pipeline.archive import Archive
+from greenline.pipeline.capture import BEFORE, DELETE, Changed
+from greenline.pipeline.reading import Discarded
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHANGES = pa.schema(
+    [
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("columns", pa.string(), nullable=False),
+        pa.field("row", pa.binary(), nullable=False),
+        pa.field("_change_type", pa.string(), nullable=False),
+        pa.field("_commit_version", pa.int64(), nullable=False),
+        pa.field("_commit_timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_values = msgspec.msgpack.Decoder(list[Any]).decode
+_names = msgspec.json.Decoder(list[str]).decode
+
+
+def changes_batch(found: Iterable[tuple[int, Iterable[Changed]]], times: Mapping[int, int]) -> pa.RecordBatch:
+    """Of some positions; and the time of each, in microseconds, as far as it is known."""
+    blocks = [(position, each) for position, several in found for each in several]
+    counts = [len(each.rows) for _, each in blocks]
+    columns = [
+        _repeated([each.table for _, each in blocks], counts, pa.string()),
+        pa.array([_encode(row[: each.width]) for _, each in blocks for row in each.rows], pa.binary()),
+        _repeated([msgspec.json.encode(each.columns).decode() for _, each in blocks], counts, pa.string()),
+        pa.array([_encode(row[each.width :]) for _, each in blocks for row in each.rows], pa.binary()),
+        _repeated([each.kind for _, each in blocks], counts, pa.string()),
+        _repeated([position for position, _ in blocks], counts, pa.int64()),
+        _repeated([times.get(position) for position, _ in blocks], counts, CHANGES.field("_commit_timestamp").type),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CHANGES)
+
+
+def values_of(packed: bytes) -> list[Any]:
+    """Of a `key` or a `row`. Text that is no UTF-8 is `msgspec.msgpack.Ext`, with its bytes."""
+    return _values(packed)
+
+
+def asof(archive: Archive, table: str, position: int) -> Iterator[dict[str, Any]]:
+    """The rows of a table after a position, in no particular order; read here, without Spark.
+
+    Raises `Discarded` if the archive does not reach so far, or begins later.
+    """
+    check_reach(archive, position)
+    rows: dict[bytes, tuple[str, bytes]] = {}
+    wanted = ["key", "columns", "row", "_change_type", "_commit_version"]
+    for path in archive.files(KIND, last=position):
+        filters = [("table", "=", table), ("_commit_version", "<=", position)]
+        found = pq.read_table(path, columns=wanted, filters=filters)
+        for key, columns, row, kind, _ in zip(*(column.to_pylist() for column in found.columns), strict=True):
+            if kind in (DELETE, BEFORE):
+                rows.pop(key, None)
+            else:
+                rows[key] = columns, row
+    for columns, row in rows.values():
+        yield dict(zip(_names(columns), values_of(row), strict=True))
+
+
+def check_reach(archive: Archive, position: int) -> None:
+    if not archive.base <= position <= archive.last:
+        raise Discarded(
+            f"{archive} knows the tables after the positions {archive.base} to {archive.last}, not after {position}: "
+            "let its follower go on, or ask for another"
+        )
+
+
+def state(changes: DataFrame, position: int, key: str = "key") -> DataFrame:
+    """The rows that a table had after a position, from all changes of that table; `key` is the column that says which
+    row it is."""
+    from pyspark.sql import functions as f  # here: who has no Spark does without this function
+
+    there = f.col("_change_type") != DELETE
+    # What is deleted and inserted again by one bundle, under the same key, is there.
+    latest = f.max_by(f.struct("*"), f.struct("_commit_version", there)).alias("_latest")
+    known = changes.where((f.col("_commit_version") <= position) & (f.col("_change_type") != BEFORE))
+    return known.groupBy(f.col(key).alias("_of")).agg(latest).select("_latest.*").where(there).drop("_change_type")
+
+
+def history(changes: DataFrame, key: str = "key") -> DataFrame:
+    """Each row that a table ever had, with the position `_from` which it was there, and the one `_until` which; none:
+    it is still there."""
+    from pyspark.sql import Window  # as above
+    from pyspark.sql import functions as f
+
+    there = f.col("_change_type") != DELETE
+    following = Window.partitionBy(key).orderBy("_commit_version", there)
+    known = changes.where(f.col("_change_type") != BEFORE)
+    told = known.withColumn("_until", f.lead("_commit_version").over(following))
+    return told.where(there).withColumnRenamed("_commit_version", "_from").drop("_change_type")
+
+
+def _repeated(values: list[Any], counts: list[int], kind: pa.DataType) -> pa.Array:
+    """What several rows have in common, for each of them."""
+    places = pa.array(list(chain.from_iterable(map(repeat, range(len(counts)), counts))), pa.int32())
+    return pa.array(values, kind).take(places)

@@ -1,0 +1,408 @@
+"""Rows: bundles of the order as columns, one row a bundle or one row an action.
+
+Columns are made one by one, and bodies are opened by a decoder that takes what most of them have: no blobs, no infinite
+numbers. What it refuses is opened again, more slowly. Values are shown as JSON, with an object for what JSON does not
+have: `{"blob": "00ff"}`, `{"real": "inf"}`, `{"text": "ff"}` for text that is no UTF-8. Nothing is lost: `bundles`
+has every byte.
+
+There is no column for the component that an action was ordered in: the order does not say, and replicas learn of one
+place in different components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, chain, repeat
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from greenline.access import wire
+from greenline.kernel.actions import Action, Outcome, Series, Verdict, declared, open_packed
+from greenline.kernel.codec import Garbled
+from greenline.kernel.database import System
+from greenline.kernel.statements import (
+    NOT_SAID,
+    Body,
+    Conflict,
+    Failure,
+    Member,
+    Result,
+    Role,
+    Statement,
+    Work,
+    body_of,
+    encode,
+    reply_of,
+)
+from greenline.replication.port import BundleId
+
+VERSION = 1
+"""Of these columns: whoever keeps such rows says which they are."""
+
+BUNDLES = pa.schema(
+    [
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("digest", pa.binary(), nullable=False),  # what the order comes to with it
+        pa.field("origin", pa.string(), nullable=False),  # the server that made it
+        pa.field("number", pa.int64(), nullable=False),  # among those of that server
+        pa.field("actions", pa.int32(), nullable=False),  # how many
+        pa.field("content", pa.int64(), nullable=False),  # its checksum, as the digest has it
+        pa.field("chunks", pa.list_(pa.field("element", pa.binary(), nullable=False)), nullable=False),
+        pa.field("change", pa.binary(), nullable=False),  # of the cluster itself, or nothing
+        pa.field("system", pa.binary(), nullable=False),  # what the database does here by itself
+    ]
+)
+
+ACTIONS = pa.schema(
+    [
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("sub", pa.int32(), nullable=False),
+        pa.field("session", pa.string()),  # none, if it cannot be opened
+        pa.field("number", pa.int64()),
+        pa.field("is_relaxed", pa.bool_()),
+        pa.field("origin", pa.string(), nullable=False),
+        pa.field("bundle", pa.int64(), nullable=False),  # its number among those of its origin
+        pa.field("kind", pa.string(), nullable=False),  # work, role, member, or garbled
+        pa.field("time", pa.timestamp("us", tz="UTC")),  # when its client asked for it, by the client's clock
+        pa.field("statements", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+        pa.field("parameters", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+        pa.field("verdict", pa.string()),  # none, as long as nobody has applied it
+        pa.field("outcome", pa.string()),
+        pa.field("is_again", pa.bool_()),  # it was decided at an earlier position
+    ]
+)
+
+_LARGEST = 1.7976931348623157e308
+_Finite = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
+_Plain = int | _Finite | str | None
+
+
+class _Statement(msgspec.Struct, array_like=True, gc=False):
+    sql: str
+    parameters: tuple[_Plain, ...] | dict[str, _Plain] = ()
+    expected: bytes = NOT_SAID
+
+
+class _Work(msgspec.Struct, array_like=True, tag=1, gc=False):
+    """`Work`, if JSON has all its values."""
+
+    now: int
+    seed: int
+    statements: tuple[_Statement, ...]
+
+
+class _Rows(msgspec.Struct, gc=False):
+    """What is shown of some actions, column by column."""
+
+    sessions: Sequence[str | None]
+    numbers: Sequence[int | None]
+    relaxed: Sequence[bool | None]
+    kinds: Sequence[str]
+    times: Sequence[int | None]
+    counts: Sequence[int]
+    """How many statements each has."""
+    statements: Sequence[str]
+    """Of all, one after the other."""
+    parameter_counts: Sequence[int]
+    parameters: Sequence[bytes]
+    """As JSON."""
+
+
+_AT_ONCE = 16
+"""So few bodies are not parted again to find one that is not plain."""
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+_NOTHING_EXPECTED = encode(NOT_SAID)
+_NO_PARAMETERS = encode(()) + _NOTHING_EXPECTED
+_plain_work = msgspec.msgpack.Decoder(_Work).decode
+_plain_parameters = msgspec.msgpack.Decoder(tuple[_Plain, ...]).decode
+_system = msgspec.msgpack.Decoder(tuple[System, ...]).decode
+_results = msgspec.msgpack.Decoder(tuple[Result, ...]).decode
+_json_encoder = msgspec.json.Encoder()
+
+
+def bundles_batch(bundles: Sequence[wire.Bundle], digests: Sequence[bytes]) -> pa.RecordBatch:
+    """One row for each; `digests` are what the order comes to with each of them."""
+    chunks = [bundle.actions for bundle in bundles]
+    columns = [
+        pa.array([bundle.position for bundle in bundles], pa.int64()),
+        pa.array(digests, pa.binary()),
+        pa.array([bundle.bundle.creator for bundle in bundles], pa.string()),
+        pa.array([bundle.bundle.index for bundle in bundles], pa.int64()),
+        pa.array([sum(map(declared, each)) for each in chunks], pa.int32()),
+        pa.array([bundle.content for bundle in bundles], pa.int64()),
+        _listed(list(map(len, chunks)), pa.array(list(chain.from_iterable(chunks)), pa.binary())),
+        pa.array([bundle.change for bundle in bundles], pa.binary()),
+        pa.array([encode(bundle.system) for bundle in bundles], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=BUNDLES)
+
+
+def bundles_of(batch: pa.RecordBatch) -> list[wire.Bundle]:
+    """What such rows were made from."""
+    names = ("position", "origin", "number", "chunks", "change", "content", "system")
+    columns = [batch.column(name).to_pylist() for name in names]
+    return [
+        wire.Bundle(position, BundleId(origin, number), tuple(chunks), change, content, _system(system))
+        for position, origin, number, chunks, change, content, system in zip(*columns, strict=True)
+    ]
+
+
+def actions_batch(
+    bundles: Sequence[wire.Bundle], outcomes: Sequence[Sequence[Outcome]] | None = None
+) -> pa.RecordBatch:
+    """One row for each action; `outcomes` are what those of each bundle came to, if somebody has applied them."""
+    counts = [sum(map(declared, bundle.actions)) for bundle in bundles]
+    rows = _opened([chunk for bundle in bundles for chunk in bundle.actions])
+    many = sum(counts)
+    assert many == len(rows.kinds), "as many actions as chunks declare, garbled or not"
+    known = outcomes if outcomes is None else _flat(bundles, counts, outcomes)
+    columns = [
+        _repeated([bundle.position for bundle in bundles], counts, pa.int64()),
+        pa.array(list(chain.from_iterable(map(range, counts))), pa.int32()),
+        pa.array(rows.sessions, pa.string()),
+        _whole(rows.numbers),
+        pa.array(rows.relaxed, pa.bool_()),
+        _repeated([bundle.bundle.creator for bundle in bundles], counts, pa.string()),
+        _repeated([bundle.bundle.index for bundle in bundles], counts, pa.int64()),
+        pa.array(rows.kinds, pa.string()),
+        _whole(rows.times).cast(pa.timestamp("us", tz="UTC")),
+        _listed(rows.counts, pa.array(rows.statements, pa.string())),
+        _listed(rows.parameter_counts, pa.array(rows.parameters, pa.binary()).cast(pa.string())),
+        *_outcome_columns(known, many),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ACTIONS)
+
+
+# Actions.
+
+
+def _opened(chunks: Sequence[bytes]) -> _Rows:
+    """A series says most of it once; all that stands between two series is opened together."""
+    parts: list[_Rows] = []
+    single: list[Action] = []
+    for chunk in chunks:
+        try:
+            packed = open_packed(chunk)
+        except Garbled:
+            parts += [_each(single), _garbled(declared(chunk))]
+            single = []
+            continue
+        if not isinstance(packed, Series):
+            single += packed
+        elif (rows := _series(packed)) is not None:
+            parts += [_each(single), rows]
+            single = []
+        else:
+            single += packed.actions
+    return _joined([*parts, _each(single)])
+
+
+def _garbled(many: int) -> _Rows:
+    nothing, none = [None] * many, [0] * many
+    return _Rows(nothing, nothing, nothing, ["garbled"] * many, nothing, none, [], none, [])
+
+
+def _series(series: Series) -> _Rows | None:
+    """If each does one plain statement, and they differ in its parameters only."""
+    many = len(series.tails)
+    try:
+        work = _plain_work(series.head + series.tails[0])
+        (statement,) = work.statements
+        before = encode(Work(work.now, work.seed, (Statement(statement.sql),)))[: -len(_NO_PARAMETERS)]
+        if not series.head.startswith(before):
+            return None
+        common, end = series.head[len(before) :], -len(_NOTHING_EXPECTED)
+        bodies = [common + tail for tail in series.tails]
+        if {body[end:] for body in bodies} != {_NOTHING_EXPECTED}:
+            return None
+        parameters = _lines([_plain_parameters(body[:end]) for body in bodies])
+    except (*_UNREADABLE, ValueError):
+        return None
+    ones = [1] * many
+    numbers = range(series.first, series.first + many)
+    kinds, times = ["work"] * many, [work.now] * many
+    return _Rows(
+        [series.session] * many, numbers, [False] * many, kinds, times, ones, [statement.sql] * many, ones, parameters
+    )
+
+
+def _each(actions: Sequence[Action]) -> _Rows:
+    """Those that are plain together, and those that are not one by one."""
+    try:
+        works = list(map(_plain_work, [action.body for action in actions]))
+    except _UNREADABLE:
+        if len(actions) <= _AT_ONCE:
+            return _joined(list(map(_any, actions)))
+        half = len(actions) // 2
+        return _joined([_each(actions[:half]), _each(actions[half:])])
+    statements = [each for work in works for each in work.statements]
+    counts = [len(work.statements) for work in works]
+    return _Rows(
+        *_identities(actions),
+        ["work"] * len(works),
+        [work.now for work in works],
+        counts,
+        [each.sql for each in statements],
+        counts,
+        _lines([each.parameters for each in statements]),
+    )
+
+
+def _any(action: Action) -> _Rows:
+    kind, now, statements, parameters = _shown_body(action.body)
+    counts, parameter_counts = [len(statements)], [len(parameters)]
+    return _Rows(*_identities((action,)), [kind], [now], counts, statements, parameter_counts, parameters)
+
+
+def _identities(actions: Sequence[Action]) -> tuple[list[str], list[int], list[bool]]:
+    return (
+        [action.session for action in actions],
+        [action.number for action in actions],
+        [action.is_relaxed for action in actions],
+    )
+
+
+def _shown_body(data: bytes) -> tuple[str, int | None, list[str], list[bytes]]:
+    """Its kind, when it was asked for, its statements and their parameters."""
+    try:
+        body: Body = body_of(data)
+    except Garbled:
+        return "garbled", None, [], []
+    match body:
+        case Work(now, _, statements):
+            return "work", now, [each.sql for each in statements], [_json(each.parameters) for each in statements]
+        case Role(user, role, verifier):
+            # What a password is checked against is nobody's business here.
+            return "role", None, [], [_json({"user": user, "role": role if verifier else None})]
+        case Member(name, address, admin, clients):
+            shown = {"name": name, "address": address, "admin": admin, "clients": clients}
+            return "member", None, [], [_json(shown)]
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    if len(parts) == 1:
+        return parts[0]
+    fields = _Rows.__struct_fields__
+    return _Rows(*(list(chain.from_iterable(getattr(part, field) for part in parts)) for field in fields))
+
+
+# Values.
+
+
+def _lines(values: Sequence[object]) -> list[bytes]:
+    """Each as JSON, which has no line breaks but those between what was encoded."""
+    return _json_encoder.encode_lines(values).split(b"\n")[:-1]
+
+
+def shown(value: object) -> str:
+    """A value of SQL, as JSON."""
+    return _json(value).decode()
+
+
+def _json(value: object) -> bytes:
+    return _json_encoder.encode(_shown(value))
+
+
+def _shown(value: object) -> object:
+    match value:
+        case bytes():
+            return {"blob": value.hex()}
+        case float() if value - value != 0:
+            return {"real": str(value)}
+        case msgspec.msgpack.Ext(data=data):
+            return {"text": bytes(data).hex()}
+        case dict():
+            return {str(key): _shown(each) for key, each in value.items()}
+        case tuple() | list():
+            return [_shown(each) for each in value]
+        case _:
+            return value
+
+
+# Outcomes.
+
+
+def _flat(
+    bundles: Sequence[wire.Bundle], counts: Sequence[int], outcomes: Sequence[Sequence[Outcome]]
+) -> list[Outcome]:
+    for bundle, count, known in zip(bundles, counts, outcomes, strict=True):
+        if len(known) != count:
+            raise ValueError(f"position {bundle.position} has {count} actions, and {len(known)} outcomes")
+    return list(chain.from_iterable(outcomes))
+
+
+def _outcome_columns(outcomes: Sequence[Outcome] | None, many: int) -> list[pa.Array]:
+    if outcomes is None:
+        return [pa.nulls(many, pa.string()), pa.nulls(many, pa.string()), pa.nulls(many, pa.bool_())]
+    return [
+        pa.array([each.verdict for each in outcomes], pa.string()),
+        pa.array(_shown_outcomes(outcomes), pa.binary()).cast(pa.string()),
+        pa.array([each.is_again for each in outcomes], pa.bool_()),
+    ]
+
+
+def _shown_outcomes(outcomes: Sequence[Outcome]) -> Sequence[bytes | None]:
+    """Most are of one statement that was done and returned nothing."""
+    if any([each.verdict is not Verdict.DONE for each in outcomes]):  # noqa: C419  a list is twice as fast
+        return list(map(_outcome, outcomes))
+    try:
+        results = [result for (result,) in map(_results, [each.value for each in outcomes])]
+    except (*_UNREADABLE, ValueError):
+        return list(map(_outcome, outcomes))
+    if any([result.columns for result in results]):  # noqa: C419
+        return list(map(_outcome, outcomes))
+    return [b'[{"changes":%d,"last_id":%d}]' % (result.changes, result.last_id) for result in results]
+
+
+def _outcome(outcome: Outcome) -> bytes | None:
+    """Of what is done, what each statement came to; of what is not, why."""
+    if not outcome.value:
+        return None
+    try:
+        if outcome.verdict is Verdict.DONE:
+            return _json(list(map(_result, _results(outcome.value))))
+        return _json(_reason(reply_of(outcome.value)))
+    except (Garbled, *_UNREADABLE):
+        return _json(outcome.value)  # of a procedure, which may answer anything
+
+
+def _result(result: Result) -> dict[str, Any]:
+    shown: dict[str, Any] = {"changes": result.changes, "last_id": result.last_id}
+    return {**shown, "columns": result.columns, "rows": result.rows} if result.columns else shown
+
+
+def _reason(reply: Result | Failure | Conflict) -> dict[str, Any]:
+    match reply:
+        case Failure(code, kind, message, statement):
+            return {"statement": statement, "kind": kind, "code": code, "message": message}
+        case Conflict(statement):
+            return {"statement": statement}
+        case Result():
+            return _result(reply)
+
+
+# Columns.
+
+
+def _repeated(values: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> pa.Array:
+    """What a bundle has, for each of its actions."""
+    places = pa.array(list(chain.from_iterable(map(repeat, range(len(counts)), counts))), pa.int32())
+    return pa.array(values, kind).take(places)
+
+
+def _listed(counts: Sequence[int], values: pa.Array) -> pa.Array:
+    """So many of the values for each row."""
+    offsets = pa.array(list(accumulate(counts, initial=0)), pa.int32())
+    element = pa.field("element", values.type, nullable=False)
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(element))
+
+
+def _whole(values: Sequence[int | None]) -> pa.Array:
+    """A client may write any number into an action; one of more than 64 bits is not shown."""
+    try:
+        return pa.array(values, pa.int64())
+    except (OverflowError, pa.ArrowInvalid):
+        fitting = [each if each is not None and -(1 << 63) <= each < 1 << 63 else None for each in values]
+        return pa.array(fitting, pa.int64())

@@ -1,0 +1,287 @@
+"""Running the pipeline: the order into the archive, the archive checked, the tables written. Once, or kept running.
+
+Two threads work at a time. One follows the order (`follower`), and lets go of Python while its database and its clerk
+work. The other takes what was archived, checks it, and writes tables now and then: the longer that takes, the more
+seldom. A third looks how far the order goes, so that the lag is known also while both are busy.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from greenline.database.sqlite.tables import FILE
+from greenline.pipeline import follower as following
+from greenline.pipeline import progress, tables_book
+from greenline.pipeline.archive import Archive
+from greenline.pipeline.expectations import compare, of_database
+from greenline.pipeline.follower import Follower, Stands
+from greenline.pipeline.lag import Lag
+from greenline.pipeline.progress import Progress
+from greenline.pipeline.reaching import BadOption, reach
+from greenline.pipeline.reading import Order, OutOfReach, Replicas
+from greenline.pipeline.source_files import LogFiles
+from greenline.pipeline.tables import ARCHIVE, Tables
+from greenline.pipeline.tables_writing import check_log, write
+
+LOOK_S = 0.5
+"""The order, and the archive, are looked at so often."""
+TRIES = 5
+_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
+"""What Spark says of a file that is not there any more."""
+PATIENCE_S = 15.0
+"""Who follows a stream tries again after that."""
+LIMIT = 50_000
+"""Positions that are followed before others have a word."""
+WRITE_S = 2.0
+"""Tables are written so often, if that is quick;"""
+SHARE = 4
+"""and else so that writing takes one part, and all else so many."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Whoever tells the order, and what its state is there, if they do."""
+
+    order: Order
+    stands: Stands | None = None
+
+
+def told(options: Mapping[str, str]) -> Told | None:
+    """By `at` (with `user`, `password`, `ca`) or `files`; None: only the archive. Raises `BadOption`, `NotRead`."""
+    if options.get("at") and options.get("files"):
+        raise BadOption("read either from a cluster or from the files of a node")
+    if options.get("files"):
+        return Told(LogFiles(Path(options["files"])))
+    if not options.get("at"):
+        return None
+    reached = reach(options)
+    replicas = Replicas(reached, PATIENCE_S)
+    # Only administrators are told all that a state is made from.
+    return Told(replicas, following.asks(reached) if replicas.role() == "admin" else None)
+
+
+class Running:
+    def __init__(
+        self,
+        spark: SparkSession,
+        place: Path,
+        told: Told | None,
+        *,
+        base: Path | None = None,
+        tell: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        """Raises `InUse`, `NotRead`, `BadBook` or `Unusable`."""
+        self.place = place
+        self._told = told
+        self._tell = tell
+        self._follower: Follower | None = None
+        if told is not None:
+            self._follower = Follower(Archive(place / ARCHIVE), told.order, stands=told.stands, base=base)
+        try:
+            self.tables = Tables(spark, place)
+            tables_book.remove_unused(place, self.tables.book, 0.0)
+        except BaseException:
+            self.close()
+            raise
+        self._checked = self.tables.reached
+        self._archived, self._written = Lag(), Lag()
+        self._wrote = time.monotonic()
+        self._took = 0.0
+        self._verified = 0
+        self._because = ""
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._follower is not None:
+            self._follower.close()
+            self._follower = None
+
+    def run(self, *, verifies: bool = True) -> Progress:
+        """What the order has by now, into tables. Raises `Unexpected`, `NotRead`, `NotWritten` or `Differs`."""
+        with self._accounted():
+            if self._told is not None:
+                goal = self._told.order.newest().position
+                self._look(goal)
+                self._beside(lambda enough: self._follow(goal, enough))
+                if verifies and self._told.stands is not None:
+                    self._verified = self._following.verify()
+            self._advance(is_due=True)
+            if verifies and self._told is not None:
+                self.compare()
+            tables_book.remove_unused(self.place, self.tables.book, 0.0)
+        return self._say("ended")
+
+    def stream(self, is_over: threading.Event) -> Progress:
+        """Until it is over. Raises what `run` does."""
+        with self._accounted():
+            if self._told is None:
+                raise BadOption("there is nothing to follow: say where the cluster is")
+            order = self._told.order
+            looking = _Worker(lambda enough: self._keep_looking(order, enough))
+            looking.start()
+            try:
+                self._beside(self._follow_on, is_over)
+            finally:
+                looking.end()
+            self._advance(is_due=True)
+        return self._say("ended")
+
+    # Following, and looking, in threads of their own.
+
+    @property
+    def _following(self) -> Follower:
+        assert self._follower is not None, "whoever is told of an order follows it"
+        return self._follower
+
+    def _follow(self, goal: int, enough: threading.Event) -> None:
+        while self._following.position < goal and not enough.is_set():
+            self._following.advance(min(LIMIT, goal - self._following.position))
+
+    def _follow_on(self, enough: threading.Event) -> None:
+        """Also when the whole cluster is down for a while."""
+        while not enough.is_set():
+            before = self._following.position
+            try:
+                if self._following.advance(LIMIT) == before:
+                    enough.wait(LOOK_S)
+            except OutOfReach as silence:
+                self._because = str(silence)
+            else:
+                self._because = ""
+
+    def _keep_looking(self, order: Order, enough: threading.Event) -> None:
+        while not enough.wait(LOOK_S):
+            with suppress(OutOfReach):
+                self._look(order.newest().position)
+            self._say("waiting" if self._because else "running", self._because)
+
+    def _look(self, newest: int) -> None:
+        now = time.monotonic()
+        for lag in (self._archived, self._written):
+            lag.seen(newest, now)
+
+    # Checking and writing.
+
+    def _beside(self, follow: Callable[[threading.Event], None], is_over: threading.Event | None = None) -> None:
+        """While somebody follows."""
+        worker = _Worker(follow)
+        worker.start()
+        try:
+            while worker.is_alive() and not (is_over is not None and is_over.is_set()):
+                worker.join(LOOK_S)
+                self._advance()
+        finally:
+            worker.end()
+        if worker.error is not None:
+            raise worker.error
+
+    def _advance(self, *, is_due: bool = False) -> None:
+        """What is archived by now is checked, and tables are written if it is time."""
+        self._patiently(self._check)
+        begun = time.monotonic()
+        if is_due or begun - self._wrote >= max(WRITE_S, SHARE * self._took):
+            self._patiently(self._write)
+            self._wrote = time.monotonic()
+            self._took = self._wrote - begun
+        self._say("running", self._because)
+
+    def _check(self) -> None:
+        tables = self.tables
+        self._checked = check_log(tables, self._checked, tables.archive.last)
+        self._archived.reached(self._checked.position)
+
+    def _write(self) -> None:
+        book = write(self.tables, self._checked.position)
+        self._written.reached(book.position)
+        tables_book.remove_unused(self.place, book)
+
+    def _patiently(self, work: Callable[[], None]) -> None:
+        """Files that were merged into others while they were read are found there."""
+        for left in reversed(range(TRIES)):
+            self.tables.archive.refresh()
+            try:
+                work()
+            except (PySparkException, FileNotFoundError) as error:
+                if not left or not _is_gone(error):
+                    raise
+            else:
+                return
+
+    def compare(self) -> None:
+        """The tables that were rebuilt, and the follower's database, which a replica's is equal to."""
+        position, there = of_database(self.tables.archive.path / following.DATABASE / FILE)
+        left_out = {name for name, table in self.tables.book.tables.items() if table.left_out}
+        there = {name: each for name, each in there.items() if name not in left_out}
+        compare(self.tables.fingerprints(position), there, position)
+
+    # Saying so.
+
+    @contextmanager
+    def _accounted(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._say("failed", str(error) or type(error).__name__)
+            raise
+
+    def _say(self, state: str, because: str = "") -> Progress:
+        now, book = time.monotonic(), self.tables.book
+        said = Progress(
+            state=state,
+            because=because,
+            pid=os.getpid(),
+            updated=time.time(),
+            order=max(self._archived.newest, self._checked.position),
+            archived=self._checked.position,
+            written=book.position,
+            lag_positions=self._archived.positions,
+            lag_seconds=round(self._archived.seconds(now), 3),
+            written_lag_seconds=round(self._written.seconds(now), 3),
+            verified=self._verified,
+            rows={name: table.rows for name, table in book.tables.items() if not table.left_out},
+            left_out={name: table.left_out for name, table in book.tables.items() if table.left_out},
+        )
+        progress.write(self.place, said)
+        self._tell(said)
+        return said
+
+
+def _is_gone(error: Exception) -> bool:
+    return isinstance(error, FileNotFoundError) or any(each in str(error) for each in _GONE)
+
+
+class _Worker(threading.Thread):
+    """A thread that can be told that it is enough, and whose error is kept."""
+
+    def __init__(self, work: Callable[[threading.Event], None]) -> None:
+        super().__init__(daemon=True)
+        self.error: BaseException | None = None
+        self._work = work
+        self._enough = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self._work(self._enough)
+        except BaseException as error:  # noqa: BLE001  (raised by who waits for it)
+            self.error = error
+
+    def end(self) -> None:
+        self._enough.set()
+        self.join()

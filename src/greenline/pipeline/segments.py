@@ -1,0 +1,175 @@
+"""Segments: some consecutive bundles and what they did, written into an archive as a whole or not at all.
+
+Who keeps up with a cluster writes many small ones. Some that follow each other become one: it is complete before they
+are removed, so that each position is there at any moment, and for a moment perhaps twice (`Archive.refresh`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from itertools import accumulate, takewhile
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from crc32c import crc32c
+
+from greenline.access import wire
+from greenline.kernel.actions import Outcome
+from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS, SEGMENTS, File, Manifest, Tables, name_of
+from greenline.pipeline.capture import Changed
+from greenline.pipeline.changes import changes_batch
+from greenline.pipeline.rows import actions_batch, bundles_batch
+
+COMPRESSION = "zstd"
+_WORDS = ("origin", "session", "kind", "statements.list.element", "verdict", "table", "columns", "_change_type")
+"""Columns with few different values, which are written once each; looking for some in all others takes time."""
+_SORTED = ("position", "_commit_version")
+"""Columns by which a reader leaves out what it does not want."""
+MERGED = 16
+"""So many that are small become one."""
+LARGEST = 100_000
+"""Actions of one that is made of others."""
+_TIER_BITS = 4
+"""So that a row is written anew once for each factor of 16 that its segment grows by."""
+_ASIDE = ".part"
+
+
+class Segment(msgspec.Struct, array_like=True):
+    before: bytes
+    """What the order comes to before it."""
+    schemas: list[tuple[int, Tables]]
+    bundles: list[wire.Bundle] = []
+    digests: list[bytes] = []
+    outcomes: list[tuple[Outcome, ...]] = []
+    changes: list[tuple[int, list[Changed]]] = []
+    base: int | None = None
+    """It is no part of the order, but the state at this position."""
+
+    @property
+    def first(self) -> int:
+        return self.bundles[0].position if self.base is None else self.base
+
+    @property
+    def last(self) -> int:
+        return self.bundles[-1].position if self.base is None else self.base
+
+
+def write(path: Path, segment: Segment) -> Manifest:
+    """What it says is on the disk when it returns."""
+    batches = {CHANGES: changes_batch(segment.changes, {})}
+    if segment.base is None:
+        actions = actions_batch(segment.bundles, segment.outcomes)
+        positions = [bundle.position for bundle in segment.bundles]
+        batches = {
+            BUNDLES: bundles_batch(segment.bundles, segment.digests),
+            ACTIONS: actions,
+            CHANGES: changes_batch(segment.changes, _times(actions, segment.outcomes, positions)),
+        }
+    digests = segment.digests or [segment.before]
+    name = name_of(segment.first, segment.last)
+    manifest = Manifest(
+        first=segment.first,
+        last=segment.last,
+        before=segment.before.hex(),
+        start=digests[0].hex(),
+        digest=digests[-1].hex(),
+        is_base=segment.base is not None,
+        files={
+            kind: _write_rows(path / kind / f"{name}.parquet", pa.Table.from_batches([batch]))
+            for kind, batch in batches.items()
+        },
+        schemas=segment.schemas,
+    )
+    _write_manifest(path, manifest)
+    return manifest
+
+
+def mergeable(manifests: Sequence[Manifest]) -> int:
+    """How many of the last segments of an archive are to become one; 0: none."""
+    sizes = [LARGEST if each.is_base else each.files[ACTIONS].rows for each in manifests]
+    for tier in range(LARGEST.bit_length() // _TIER_BITS):
+        small = list(takewhile(lambda size: size.bit_length() // _TIER_BITS <= tier, reversed(sizes)))  # noqa: B023
+        if len(small) >= MERGED and sum(small) <= LARGEST:
+            return len(small)
+    return 0
+
+
+def merge(path: Path, parts: Sequence[Manifest]) -> None:
+    """These become one."""
+    first, last = parts[0], parts[-1]
+    name = name_of(first.first, last.last)
+    files = {}
+    for kind in KINDS:
+        rows = pa.concat_tables([pq.read_table(path / kind / f"{part.name}.parquet") for part in parts])
+        files[kind] = _write_rows(path / kind / f"{name}.parquet", rows)
+    schemas = list(first.schemas)
+    for part in parts[1:]:
+        schemas += part.schemas[1:]  # it begins with what the one before ends with
+    merged = msgspec.structs.replace(first, last=last.last, digest=last.digest, files=files, schemas=schemas)
+    _write_manifest(path, merged)
+    for part in parts:
+        remove(path, part.name)
+
+
+def remove(path: Path, name: str) -> None:
+    """The manifest first: without it the others are nothing."""
+    (path / SEGMENTS / f"{name}.json").unlink(missing_ok=True)
+    _force(path / SEGMENTS)
+    for kind in KINDS:
+        (path / kind / f"{name}.parquet").unlink(missing_ok=True)
+
+
+def remove_unfinished(path: Path, names: Collection[str]) -> None:
+    """What a follower that was killed has left: files of other segments than these."""
+    for kind in (SEGMENTS, *KINDS):
+        (path / kind).mkdir(parents=True, exist_ok=True)
+        for each in (path / kind).iterdir():
+            if each.suffix == _ASIDE or each.stem not in names:
+                each.unlink()
+
+
+def _times(actions: pa.RecordBatch, outcomes: Sequence[Sequence[Outcome]], positions: Sequence[int]) -> dict[int, int]:
+    """By position, what its last action that says the time says, in microseconds; of those where one does."""
+    times, ends = actions.column("time").cast(pa.int64()), list(accumulate(map(len, outcomes)))
+    found: dict[int, int] = {}
+    for position, begin, end in zip(positions, [0, *ends], ends, strict=False):
+        said = next(
+            (time for place in range(end - 1, begin - 1, -1) if (time := times[place].as_py()) is not None), None
+        )
+        if said is not None:
+            found[position] = said
+    return found
+
+
+def _write_rows(path: Path, rows: pa.Table) -> File:
+    aside = path.with_name(path.name + _ASIDE)
+    sorted_by = [name for name in _SORTED if name in rows.column_names]
+    pq.write_table(rows, aside, compression=COMPRESSION, use_dictionary=list(_WORDS), write_statistics=sorted_by)
+    data = aside.read_bytes()
+    _put(aside, path)
+    return File(rows.num_rows, len(data), crc32c(data))
+
+
+def _write_manifest(path: Path, manifest: Manifest) -> None:
+    target = path / SEGMENTS / f"{manifest.name}.json"
+    aside = target.with_name(target.name + _ASIDE)
+    aside.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+    _put(aside, target)
+
+
+def _put(aside: Path, path: Path) -> None:
+    """In its place, and there also after a loss of power."""
+    _force(aside)
+    aside.replace(path)
+    _force(path.parent)
+
+
+def _force(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,196 @@
+"""The Spark session: the one way to get it, silently, on this machine or on a master that was named.
+
+A process has one session at a time. Logging is off unless SPARK_CONF_DIR names a configuration of your own: what goes
+wrong is raised, and said once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from greenline.pipeline import java
+from greenline.pipeline.java import NoSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = f"local[{os.cpu_count() or 1},4]"
+"""All cores of this machine; a task that fails is tried four times, as on a cluster."""
+
+_MASTERS = re.compile(
+    r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]"
+    r"|spark://[^,/]+:\d+(,[^,/]+:\d+)*|yarn|k8s://.+"
+)
+
+CONNECT_S = 3.0
+EXECUTORS_S = 30.0
+
+_SILENT = """\
+rootLogger.level = off
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = off
+"""
+"""Without an appender Spark takes logging for not configured; without a level of its own the gateway raises it."""
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+
+
+def spark(
+    name: str, *, master: str | None = None, memory: str = "2g", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The session of this process, made now if there is none.
+
+    `memory` is the driver's, which on this machine does the work as well. Under `spark-submit` its master and
+    memory hold, unless one is named here.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise NoSpark("pyspark is not installed: pip install greenline[spark]") from None
+    if (running := SparkSession.getActiveSession()) is not None:
+        return _reused(running, master, settings or {})
+
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    asked = master if master or is_submitted else LOCAL
+    _check_master(asked)
+    chosen = _SETTINGS if is_submitted else {**_SETTINGS, "spark.driver.memory": memory}
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**chosen, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    if asked is not None:
+        builder = builder.master(asked)
+    with nullcontext() if is_submitted else _environment(asked or LOCAL):
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:  # noqa: BLE001  (whatever Java, py4j or Spark say of it)
+            reason = _first_line(error)
+            stop()
+            raise NoSpark(f"Spark does not start on {asked}: {reason}") from None
+    _await_executors(session)
+    _register_source(session)
+    return session
+
+
+def stop() -> None:
+    """End the session, and the Java beneath it, so that the next may have another master or more memory."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    process.stdin.close()
+    process.wait()
+
+
+def _reused(session: SparkSession, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    has = session.sparkContext.master
+    if master is not None and master != has:
+        raise NoSpark(f"this process has a Spark session on {has} already: stop it before one on {master} is made")
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    return session
+
+
+def _check_master(master: str | None) -> None:
+    """Is it one, and is somebody there? Spark itself would try for a minute, and then say that it was stopped."""
+    if master is None:
+        return
+    if not _MASTERS.fullmatch(master):
+        raise NoSpark(f"{master} is no Spark master: local[2], spark://HOST:PORT, yarn and k8s://HOST:PORT are")
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+        except OSError as error:
+            reasons.append(f"{address}: {error}")
+        else:
+            return
+    raise NoSpark(f"nobody answers at {master} ({'; '.join(reasons)}): is the master up, and is that its address?")
+
+
+@contextmanager
+def _environment(master: str) -> Iterator[None]:
+    """What Spark's own scripts read before there is a configuration, while they do."""
+    place = Path(tempfile.mkdtemp(prefix="greenline-spark-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    (place / "conf").mkdir()
+    (place / "conf" / "log4j2.properties").write_text(_SILENT)
+    before = dict(os.environ)
+    os.environ["JAVA_HOME"] = str(java.home(java.find(), place / "java"))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_CONF_DIR", str(place / "conf"))
+    if _is_here(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith("local") or "//127." in master or "//localhost" in master
+
+
+def _await_executors(session: SparkSession) -> None:
+    """A master without workers, or whose workers are too small, would let the first job wait for ever."""
+    context = session.sparkContext
+    master = context.master or ""
+    if not master.startswith(("spark://", "local-cluster")):
+        return
+    until = time.monotonic() + EXECUTORS_S
+    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver counts as one
+        if time.monotonic() > until:
+            stop()
+            raise NoSpark(
+                f"{master} gave no executor within {EXECUTORS_S:.0f} s: its workers are missing, busy, or have less"
+                " memory than spark.executor.memory (1g unless set)"
+            )
+        time.sleep(0.1)
+
+
+def _register_source(session: SparkSession) -> None:
+    """`format("greenline")`: the ordered log as a source, a replicated table as a sink."""
+    from greenline.pipeline.source import Greenline
+
+    session.dataSource.register(Greenline)
+
+
+def _first_line(error: Exception) -> str:
+    """Of a Java exception, its message and not its stack."""
+    cause = getattr(error, "java_exception", None)
+    said = str(cause.getMessage() if cause is not None else error)
+    return said.strip().splitlines()[0] if said.strip() else type(error).__name__

@@ -1,0 +1,149 @@
+"""Tables: the log, and what each replicated table holds, held, and held after any position, for who asks with Spark.
+
+    tables = Tables(spark, Path("tables"))
+    tables.log("actions")                      also bundles and changes
+    tables.current("accounts")                 by now
+    tables.history("accounts")                 all that it ever held, with `_valid_from` and `_valid_to`
+    tables.as_of("accounts", 4711)             after that position
+
+They are in one place (`tables_book`), together with the archive that they are made from. What was archived since they
+were last written is taken from there: nobody sees less than the archive has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from greenline.pipeline import rows, source_table, tables_book, versions
+from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, Archive
+from greenline.pipeline.changes import CHANGES as CHANGED
+from greenline.pipeline.changes import check_reach
+from greenline.pipeline.expectations import Fingerprint
+from greenline.pipeline.graph import Step, joined
+from greenline.pipeline.reading import AnotherOrder, Place
+from greenline.pipeline.tables_book import Table
+from greenline.pipeline.versions import CHECK
+
+ARCHIVE = "archive"
+_SCHEMAS = {
+    kind: from_arrow_schema(schema)
+    for kind, schema in {BUNDLES: rows.BUNDLES, ACTIONS: rows.ACTIONS, CHANGES: CHANGED}.items()
+}
+
+
+class NoTable(Exception):
+    """There is no such table, or it cannot be shown: why, and which there are."""
+
+
+class Tables:
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        """Raises `BadBook`, `Damaged`, or `AnotherOrder` if they were not made from the archive that is there."""
+        self.place = place
+        self.spark = spark
+        self.archive = Archive(place / ARCHIVE)
+        self.book = tables_book.read(place)
+        self._check_book()
+
+    def refresh(self) -> None:
+        """What others have written since."""
+        self.archive.refresh()
+        self.book = tables_book.read(self.place)
+
+    @property
+    def reached(self) -> Place:
+        """How far the tables are written; where the archive begins, if they are not."""
+        if self.book.position:
+            return Place(self.book.position, bytes.fromhex(self.book.digest))
+        return Place(self.archive.base, self.archive.digest_at(self.archive.base))
+
+    def _check_book(self) -> None:
+        position = self.book.position
+        if position and (position > self.archive.last or self.archive.digest_at(position).hex() != self.book.digest):
+            raise AnotherOrder(
+                f"the tables in {self.place} were made up to position {position} from another order than "
+                f"{self.archive} has: bring back the archive that they were made from, or remove {tables_book.FILE}"
+            )
+
+    # What there is.
+
+    def log(self, kind: str, first: int = 0, last: int | None = None) -> DataFrame:
+        """`bundles`, `actions` or `changes` of these positions."""
+        end = self.archive.last if last is None else last
+        paths = [str(path) for path in self.archive.files(kind, first, end)]
+        reader = self.spark.read.schema(_SCHEMAS[kind])
+        found = reader.parquet(*paths) if paths else self.spark.createDataFrame([], _SCHEMAS[kind])
+        position = "_commit_version" if kind == CHANGES else "position"
+        return found.where(f.col(position).between(first, end))
+
+    def current(self, table: str) -> DataFrame:
+        return self.as_of(table, self.archive.last).drop(versions.TO)
+
+    def as_of(self, table: str, position: int) -> DataFrame:
+        """Raises `NoTable`, or `Discarded` if the archive does not reach so far."""
+        check_reach(self.archive, position)
+        name, schema = self._shape(table, position)
+        found = versions.between(self._versions(name, schema, position), position)
+        return versions.shaped(found, schema).drop(CHECK)
+
+    def history(self, table: str) -> DataFrame:
+        """In the columns that it has by now, or had last. Raises `NoTable`."""
+        name, schema = self._shape(table, self.archive.last)
+        return versions.shaped(self._versions(name, schema, self.archive.last), schema).drop(CHECK)
+
+    def fingerprints(self, position: int) -> dict[str, Fingerprint]:
+        """Of all tables after a position, but for those that are left out."""
+        found = {}
+        for name in self.archive.tables(position):
+            columns = self.archive.columns(name, position)
+            if not versions.clashing(columns):
+                every = self._versions(name, source_table.schema_of(columns), position)
+                row = versions.between(every, position).agg(f.count("*"), f.sum(CHECK)).first()
+                if row is not None and row[0]:
+                    found[name] = Fingerprint(row[0], row[1])
+        return found
+
+    # How.
+
+    def stored(self, directories: tuple[str, ...]) -> DataFrame:
+        """What is written in some of the book's directories."""
+        return versions.together(self.spark.read.parquet(str(self.place / each)) for each in directories)
+
+    def typed(self, table: str, schema: pa.Schema, first: int, last: int) -> DataFrame:
+        changes = self.log(CHANGES, first, last).where(f.col("table") == table)
+        return joined([Step("typed", ("changes",), versions.typed(schema))], {"changes": changes})["typed"]
+
+    def followed(self, table: str, there: tuple[str, ...], schema: pa.Schema, first: int, last: int) -> DataFrame:
+        """What was written of it, and what was changed since."""
+        changes = self.typed(table, schema, first, last)
+        before = self.stored(there) if there else versions.inserted(changes.limit(0))
+        frames = {"there": before, "typed": changes}
+        return joined([Step("followed", ("there", "typed"), versions.followed)], frames)["followed"]
+
+    def _versions(self, table: str, schema: pa.Schema, position: int) -> DataFrame:
+        """Up to a position at least."""
+        written = self.book.tables.get(table, Table())
+        over = [self.stored((each,)) for each in written.history]
+        if position > self.book.position:
+            since = self.followed(table, written.current, schema, self.book.position + 1, position)
+            return versions.together([*over, versions.versions(since)])
+        still = [self.stored((each,)) for each in written.current]
+        return versions.together([*over, *still] or [versions.inserted(self.typed(table, schema, 0, -1))])
+
+    def _shape(self, table: str, position: int) -> tuple[str, pa.Schema]:
+        """Its name as it is written, and its columns after a position."""
+        known = self.archive.tables(position) if self.archive.last else {}
+        for name in known:
+            if name.lower() == table.lower():
+                columns = self.archive.columns(name, position)
+                if clashing := versions.clashing(columns):
+                    raise NoTable(
+                        f"{name} has columns that are named like ours ({', '.join(clashing)}): ask its changes"
+                    )
+                return name, source_table.schema_of(columns)
+        there = ", ".join(sorted(known)) or "none"
+        raise NoTable(f"there is no table {table} after position {position}; there is {there}")

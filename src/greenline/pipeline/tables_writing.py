@@ -1,0 +1,140 @@
+"""Writing the tables: from one position to the next, each range exactly once, whatever is killed in between.
+
+A range that only inserts into a table is added to what is there; any other makes its current state anew, and adds what
+is over to its history. Before that, what was archived is checked (`expectations`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as f
+
+from greenline.pipeline import source_table, tables_book, versions
+from greenline.pipeline.archive import CHANGES, KINDS
+from greenline.pipeline.capture import INSERT
+from greenline.pipeline.expectations import LOG, SHOWN, Unexpected, check, check_chain
+from greenline.pipeline.reading import Place
+from greenline.pipeline.tables import Tables
+from greenline.pipeline.tables_book import ASIDE, CURRENT, HISTORY, Book, Table, directory
+from greenline.pipeline.versions import TO
+
+MANY = 16
+"""Directories that one table has of a kind, before they are made one."""
+_THREADS = ThreadPoolExecutor(4, "tables")
+"""So many tables are written at a time; each thread has a partner in Java, so they are kept."""
+_PART = "_part"
+_EXPECTED = "only rows that are there are changed, and no row is inserted where one is"
+
+
+def check_log(tables: Tables, after: Place, last: int) -> Place:
+    """Of what was archived from there to a position; then where that leads. Raises `Unexpected`."""
+    if last <= after.position:
+        return after
+    first = after.position + 1
+    frames = {kind: tables.log(kind, first, last) for kind in KINDS}
+    frames["positions"] = tables.spark.range(first, last + 1).withColumnRenamed("id", "position")
+    check(LOG, frames)
+    return check_chain(tables.archive, after, last)
+
+
+def write(tables: Tables, last: int) -> Book:
+    """All tables, up to a position; then the book as it is now. Raises `Unexpected`."""
+    before = tables.book
+    if last <= before.position:
+        return before
+    first = before.position + 1
+    kinds = _kinds(tables, first, last)
+    names = sorted(kinds)
+    made = list(_THREADS.map(lambda name: _written(tables, name, kinds[name], first, last), names))
+    known = {
+        **dict.fromkeys(tables.archive.tables(last), Table()),
+        **before.tables,
+        **dict(zip(names, made, strict=True)),
+    }
+    book = Book(position=last, digest=tables.archive.digest_at(last).hex(), tables=known)
+    tables_book.write(tables.place, book)
+    tables.book = book
+    return book
+
+
+def _kinds(tables: Tables, first: int, last: int) -> dict[str, set[str]]:
+    """Which tables were changed, and how."""
+    kinds: dict[str, set[str]] = {}
+    for name, kind in tables.log(CHANGES, first, last).select("table", "_change_type").distinct().collect():
+        kinds.setdefault(name, set()).add(kind)
+    return kinds
+
+
+def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) -> Table:
+    """One table, brought up to a position."""
+    before = tables.book.tables.get(name, Table())
+    columns = _columns(tables, name, first, last)
+    if clashing := versions.clashing(columns):
+        return Table(left_out=f"it has columns that are named like ours: {', '.join(clashing)}")
+    if before.left_out:
+        return before  # what it held before is not written
+    schema = source_table.schema_of(columns)
+    if kinds == {INSERT} and len(before.current) < MANY:
+        added = _save(tables, name, versions.inserted(tables.typed(name, schema, first, last)), first, last)
+        return Table(before.current + added.current, before.history, before.rows + added.rows)
+    followed = tables.followed(name, before.current, schema, first, last)
+    seen = Observation()
+    counted = followed.observe(seen, f.count_if(versions.contradicts()).alias("contradictions"))
+    made = _save(tables, name, versions.versions(counted), first, last)
+    if seen.get["contradictions"]:
+        shown = versions.contradictions(followed).limit(SHOWN).collect()
+        raise Unexpected(f"versions of {name}", _EXPECTED, [row.asDict() for row in shown])
+    history = before.history + made.history
+    return Table(made.current, _short(tables, name, history, last), made.rows)
+
+
+def _columns(tables: Tables, name: str, first: int, last: int) -> list[tuple[str, str]]:
+    """As it is declared in the end; or was before; or, if it has come and gone meanwhile, as its rows say."""
+    archive = tables.archive
+    if found := archive.columns(name, last) or (
+        archive.columns(name, first - 1) if first > max(1, archive.base) else []
+    ):
+        return found
+    row = tables.log(CHANGES, first, last).where(f.col("table") == name).select("columns").first()
+    assert row is not None, "a table that was changed has changes"
+    return [(column, "") for column in msgspec.json.decode(row[0], type=list[str])]
+
+
+def _save(tables: Tables, name: str, found: DataFrame, first: int, last: int) -> Table:
+    """Written aside, and then put where it belongs."""
+    is_over = f.col(TO).isNotNull()
+    counts = Observation()
+    counted = found.observe(counts, f.count_if(~is_over).alias(CURRENT), f.count_if(is_over).alias(HISTORY))
+    aside = tables.place / directory(ASIDE, name, first, last)
+    part = f.when(is_over, HISTORY).otherwise(CURRENT)
+    counted.withColumn(_PART, part).write.mode("overwrite").partitionBy(_PART).parquet(str(aside))
+    put = {
+        kind: _put(aside / f"{_PART}={kind}", tables.place, directory(kind, name, first, last))
+        for kind in (CURRENT, HISTORY)
+        if counts.get[kind]
+    }
+    shutil.rmtree(aside)
+    return Table(put.get(CURRENT, ()), put.get(HISTORY, ()), counts.get[CURRENT])
+
+
+def _put(aside: Path, place: Path, wanted: str) -> tuple[str]:
+    """What a killed one has put there is not in the book."""
+    path = place / wanted
+    if path.exists():
+        shutil.rmtree(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside.replace(path)
+    return (wanted,)
+
+
+def _short(tables: Tables, name: str, history: tuple[str, ...], last: int) -> tuple[str, ...]:
+    if len(history) < MANY:
+        return history
+    aside = tables.place / directory(ASIDE, f"{name} history", 0, last)
+    tables.stored(history).write.mode("overwrite").parquet(str(aside))
+    return _put(aside, tables.place, directory(HISTORY, name, 0, last))

@@ -1,0 +1,71 @@
+"""Verdicts: what an audit came to, of whichever engine; for the command, the report, and as a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from greenline.pipeline.report_counts import Counts
+from greenline.spec.judge import Broken, Rule
+
+SCHEMA = pa.schema(
+    [
+        ("rule", pa.string()),
+        ("claim", pa.string()),
+        ("run", pa.string()),
+        ("because", pa.string()),
+        ("witness", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule says."""
+
+    rule: Rule
+    broken: list[Broken]
+    """The first violations, in a fixed order."""
+    count: int
+    """Of all of them."""
+    seconds: float
+
+    def __add__(self, other: Verdict) -> Verdict:
+        """Of other runs."""
+        broken, count = self.broken + other.broken, self.count + other.count
+        return Verdict(self.rule, broken, count, self.seconds + other.seconds)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    engine: str
+    place: str
+    counts: Counts
+    verdicts: list[Verdict]
+    preparing: float
+    """Seconds for what rules have in common: tables, the certificate of order."""
+    seconds: float
+    """In all."""
+
+    @property
+    def broken(self) -> list[Verdict]:
+        return [each for each in self.verdicts if each.count]
+
+    def write(self, path: Path) -> None:
+        """A table of broken rules with their witnesses, one row a violation; Parquet."""
+        rows = [
+            {
+                "rule": each.rule,
+                "claim": verdict.rule.claim,
+                "run": each.run,
+                "because": each.because,
+                "witness": json.dumps(each.witness, default=str),
+            }
+            for verdict in self.broken
+            for each in verdict.broken
+        ]
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)

@@ -1,0 +1,145 @@
+"""The archive is whole or says what is missing, and its positions are there once, in few files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from greenline.pipeline import segments
+from greenline.pipeline.archive import BUNDLES, KINDS, SEGMENTS, Archive, Damaged, Manifest
+from greenline.pipeline.follower import Follower
+from greenline.pipeline.reading import BEGINNING, AnotherOrder, Discarded, Place
+from tests.pipeline.orders import Order
+
+WIDER = 9
+"""Here there is another table."""
+
+
+def archived(path: Path, positions: int, *, together: int = 5) -> Order:
+    """An archive of so many positions, some to a segment, and whose it is."""
+    order = Order()
+    order.of("CREATE TABLE t (a)")
+    for number in range(2, positions + 1):
+        order.of("CREATE TABLE u (b TEXT)" if number == WIDER else f"INSERT INTO t VALUES ({number})")
+    with Follower(Archive(path), order) as follower:
+        while follower.position < positions:
+            follower.advance(together)
+    return order
+
+
+def positions(archive: Archive, kind: str = BUNDLES) -> list[int]:
+    column = "_commit_version" if kind == "changes" else "position"
+    found: list[int] = pa.concat_tables(pq.read_table(each) for each in archive.files(kind)).column(column).to_pylist()
+    return found
+
+
+def test_an_archive_is_an_order_that_can_be_read_from_anywhere(tmp_path: Path) -> None:
+    order = archived(tmp_path, 23)
+    archive = Archive(tmp_path)
+    assert archive.newest() == order.newest()
+    assert archive.places([0, 3, 5, 23]) == order.places([0, 3, 5, 23])
+    for first, last in ((0, 23), (3, 12), (5, 10), (22, 23), (7, 7)):
+        pieces = list(archive.pieces(Place(first, order.digests[first]), last))
+        assert [bundle for piece in pieces for bundle in piece.bundles] == order.bundles[first:last]
+        assert [digest for piece in pieces for digest in piece.digests] == order.digests[first + 1 : last + 1]
+    with pytest.raises(AnotherOrder):
+        list(archive.pieces(Place(3, b"another"), 12))
+    with pytest.raises(Discarded, match="has the positions 1 to 23, not 24 to 30"):
+        list(archive.pieces(Place(23), 30))
+    assert archive.cluster == order.digests[1].hex()
+
+
+def test_files_are_those_of_the_range(tmp_path: Path) -> None:
+    archived(tmp_path, 20)
+    archive = Archive(tmp_path)
+    assert [path.stem for path in archive.files(BUNDLES, 6, 11)] == [f"{6:020}-{10:020}", f"{11:020}-{15:020}"]
+    assert len(archive.files(BUNDLES)) == 4
+    assert archive.files(BUNDLES, 21) == []
+
+
+def test_many_small_segments_become_one_and_nothing_else_changes(tmp_path: Path) -> None:
+    order = archived(tmp_path, 40, together=1)
+    archive = Archive(tmp_path)
+    assert len(archive.manifests()) == 2 + 40 - 2 * segments.MERGED
+    assert {len(list((tmp_path / kind).iterdir())) for kind in (SEGMENTS, *KINDS)} == {len(archive.manifests())}
+    assert positions(archive) == list(range(1, 41))
+    assert positions(archive, "changes") == [each for each in range(2, 41) if each != WIDER]
+    assert archive.tables(0) == {}
+    assert archive.columns("t", 1) == archive.columns("t", 40) == [("a", "")]
+    assert [archive.columns("u", position) for position in (WIDER - 1, WIDER, 40)] == [
+        [],
+        [("b", "TEXT")],
+        [("b", "TEXT")],
+    ]
+    assert archive.places(range(41)) == order.places(range(41))
+    archive.check()
+
+
+@pytest.mark.parametrize("removed", [0, 1, 3])
+def test_a_merge_that_was_broken_off_leaves_each_position_once(
+    removed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed when it has removed some of the small ones."""
+    order = archived(tmp_path, 20)
+    archive = Archive(tmp_path)
+    parts, left = archive.manifests(), [removed]
+    remove = segments.remove
+
+    class Killed(Exception):
+        pass
+
+    def remove_some(path: Path, name: str) -> None:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        remove(path, name)
+
+    monkeypatch.setattr(segments, "remove", remove_some)
+    with pytest.raises(Killed):
+        segments.merge(tmp_path, parts)
+    assert positions(archive) == list(range(1, 21)), "whoever has listed it before finds it"
+    assert positions(Archive(tmp_path)) == list(range(1, 21))
+    with Follower(Archive(tmp_path), order) as follower:
+        assert follower.advance() == 20
+    assert len(list((tmp_path / SEGMENTS).iterdir())) == len(list((tmp_path / BUNDLES).iterdir())) == 1
+
+
+def test_what_a_killed_follower_left_unfinished_is_removed(tmp_path: Path) -> None:
+    order = archived(tmp_path, 10)
+    (tmp_path / BUNDLES / f"{11:020}-{12:020}.parquet").write_bytes(b"half")
+    (tmp_path / SEGMENTS / f"{11:020}-{12:020}.json.part").write_bytes(b"half")
+    assert Archive(tmp_path).last == 10
+    with Follower(Archive(tmp_path), order):
+        assert {len(list((tmp_path / kind).iterdir())) for kind in (SEGMENTS, *KINDS)} == {2}
+
+
+def test_a_file_that_is_cut_changed_or_gone_is_told(tmp_path: Path) -> None:
+    archived(tmp_path, 10)
+    (path, _) = Archive(tmp_path).files("changes")
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with pytest.raises(Damaged, match=rf"has {len(data) - 1} bytes and had {len(data)}: bring it back"):
+        Archive(tmp_path).files("changes")
+    path.write_bytes(data[:-9] + b"?" + data[-8:])
+    Archive(tmp_path).files("changes")
+    with pytest.raises(Damaged, match="is not what was written"):
+        Archive(tmp_path).check()
+    path.unlink()
+    with pytest.raises(Damaged, match="No such file"):
+        Archive(tmp_path).files("changes")
+
+
+def test_an_archive_of_another_version_is_not_read(tmp_path: Path) -> None:
+    archived(tmp_path, 3)
+    (path,) = (tmp_path / SEGMENTS).iterdir()
+    other = msgspec.structs.replace(msgspec.json.decode(path.read_bytes(), type=Manifest), version=7)
+    path.write_bytes(msgspec.json.encode(other))
+    with pytest.raises(Damaged, match="has the form 7, we know 1: use the Greenline that made it"):
+        Archive(tmp_path).files(BUNDLES)
+    path.write_bytes(b"{")
+    with pytest.raises(Damaged, match="cannot be read"):
+        list(Archive(tmp_path).pieces(BEGINNING, 3))

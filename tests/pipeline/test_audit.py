@@ -1,0 +1,177 @@
+"""Audits on Spark and on DuckDB: the same verdicts, the same rows, whatever way a trace is laid out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from greenline.pipeline import audit, auditing_spark
+from greenline.pipeline.audit import Audit, NothingToJudge, Unreadable, Verdicts, opened
+from greenline.pipeline.certifying import certified
+from greenline.spec.certificate import SORTED_BY, STEPS, certificate
+from greenline.spec.judge import Judge, rules_in, tables_of
+from greenline.trace.schema import SCHEMA
+from greenline.trace.stream import NotATrace
+from greenline.trace.tables import to_table
+from tests.pipeline.collection import everything
+from tests.spec.small import corrupted, small_execution
+from tests.spec.test_evs_rules import PAIR, changed
+from tests.trace.rows import history, trace
+
+FOLDERS = ("evs", "provider", "run", "noticeboard", "replication", "access")
+LOST = changed(("p.1 deliver p:1:2 safe", ""))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A good run and one in which p loses its own message."""
+    pq.write_table(trace(PAIR, LOST), tmp_path / "pair.parquet")
+    return tmp_path
+
+
+def judged(place: Path, engine: str, rules: Sequence[str] = ()) -> Verdicts:
+    with opened(place, engine=engine) as it:
+        return it.judge(rules)
+
+
+def rows(found: Verdicts) -> dict[str, tuple[int, list[str]]]:
+    return {each.rule.name: (each.count, [repr(one) for one in each.broken]) for each in found.verdicts}
+
+
+@pytest.fixture(scope="module")
+def steps() -> pa.Table:
+    """Of good and bad executions: what the certificate is made of."""
+    good = {f"good {seed:03}": small_execution(seed) for seed in range(100)}
+    bad = {f"bad {seed:03}": corrupted(good[f"good {seed:03}"], seed) for seed in range(100)}
+    connection = duckdb.connect(":memory:")
+    connection.register("trace", to_table((good | bad).items()))
+    for name, sql in tables_of("evs"):
+        connection.execute(f"CREATE TABLE {name} AS {sql}")
+    return connection.sql(f"{STEPS} ORDER BY {', '.join(SORTED_BY)}").to_arrow_table()
+
+
+@pytest.mark.parametrize("span", [1, 40, 100_000])
+def test_a_run_may_be_read_as_a_stream_to_be_certified(steps: pa.Table, tmp_path: Path, span: int) -> None:
+    """In row groups that end anywhere: what is found is what is found in memory."""
+    pq.write_table(steps, tmp_path / "steps.parquet", row_group_size=17)
+    streamed = pa.Table.from_batches(list(certified(tmp_path / "steps.parquet", span)))
+    assert streamed.equals(certificate(steps))
+    assert streamed.column("ord").null_count, "some run has a cycle"
+
+
+@pytest.mark.slow
+def test_both_engines_find_the_same_rows_for_every_rule(spark: SparkSession, tmp_path: Path) -> None:
+    """Hand-made traces and 200 simulated runs, every second one with mistakes, as one dataset, by all rules."""
+    pq.write_table(everything(), tmp_path / "all.parquet")
+    duckdb, on_spark = judged(tmp_path, "duckdb", FOLDERS), judged(tmp_path, "spark", FOLDERS)
+    assert rows(duckdb) == rows(on_spark)
+    assert duckdb.counts == on_spark.counts
+    known = {rule.name for folder in FOLDERS for rule in rules_in(folder)}
+    assert set(rows(duckdb)) == known
+    held = known - {each.rule.name for each in duckdb.broken}
+    assert held == set(), "every rule is broken by something"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "bucket", "is_bucketed"), [(120, 1_000, True), (6, 15, False)])
+def test_a_large_trace_is_laid_out_in_another_way_with_the_same_verdicts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int, bucket: int, is_bucketed: bool
+) -> None:
+    """Many runs in buckets, or a run that is longer than a bucket should be."""
+    monkeypatch.setattr(auditing_spark, "SMALL", 0)
+    monkeypatch.setattr(auditing_spark, "BUCKET", bucket)
+    bad = {f"bad {seed}": corrupted(small_execution(seed), seed) for seed in range(runs)}
+    pq.write_table(to_table(bad.items()), tmp_path / "runs.parquet")
+    engine = auditing_spark.Spark(spark, [tmp_path / "runs.parquet"], tmp_path / "work")
+    on_spark = Audit(engine, "runs").judge(("evs",))
+    assert engine.is_bucketed == is_bucketed
+    engine.close()
+    assert rows(judged(tmp_path / "runs.parquet", "duckdb", ("evs",))) == rows(on_spark)
+    assert on_spark.broken
+
+
+def test_what_breaks_a_rule_too_often_is_counted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "WITNESSES", 3)
+    pq.write_table(trace(*[LOST] * 8), tmp_path / "lost.parquet")
+    for engine in ("duckdb", "spark"):
+        (verdict,) = judged(tmp_path, engine, ("evs/3",)).verdicts
+        assert verdict.count == 8
+        assert [one.run for one in verdict.broken] == ["run0", "run1", "run2"]
+
+
+def test_the_outcome_is_a_table(place: Path) -> None:
+    found = judged(place, "duckdb")
+    found.write(place / "broken.table")
+    (row,) = [row for row in pq.read_table(place / "broken.table").to_pylist() if row["rule"] == "evs/3_self_delivery"]
+    assert row["run"] == "run1"
+    assert json.loads(row["witness"]) == {"process": "p", "message": "p:1:2", "conf": "p.2"}
+    assert (found.counts.runs, found.counts.configurations, found.counts.merges) == (2, 10, 2)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_what_cannot_be_read_is_one_clear_message(spark: SparkSession, place: Path, engine: str) -> None:
+    whole = (place / "pair.parquet").read_bytes()
+    (place / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(NotATrace, match=r"cut.parquet is no whole Parquet file"):
+        judged(place, engine)
+
+    later = pa.table(
+        pq.read_table(place / "pair.parquet").columns, SCHEMA.with_metadata({"greenline.trace.version": "2"})
+    )
+    pq.write_table(later, place / "cut.parquet")
+    with pytest.raises(NotATrace, match=r"has trace schema version 2; this Greenline reads version 1"):
+        judged(place, engine)
+
+    damaged = bytearray(whole)
+    damaged[4 : len(damaged) // 4] = bytes(len(damaged) // 4 - 4)
+    (place / "cut.parquet").write_bytes(damaged)
+    with pytest.raises(Unreadable, match=f"{engine} could not judge"):
+        judged(place, engine)
+
+    pq.write_table(trace(), place / "cut.parquet")
+    (place / "pair.parquet").unlink()
+    with pytest.raises(NothingToJudge, match="has no rows"):
+        judged(place, engine)
+
+
+def test_small_audits_use_duckdb_by_themselves(place: Path) -> None:
+    assert judged(place, "auto").engine == "duckdb"
+
+
+@pytest.mark.slow
+def test_the_command_works_where_there_is_no_java_and_says_nothing_of_spark(place: Path, tmp_path: Path) -> None:
+    """Java from PyPI; nothing on stderr; the verdict as on DuckDB."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "sh", "dirname", "ps", "env", "cat", "head", "uname", "id", "readlink"):
+        for where in ("/bin", "/usr/bin"):
+            if (Path(where) / name).exists() and not (programs / name).exists():
+                (programs / name).symlink_to(Path(where) / name)
+    environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"} | {"PATH": str(programs)}
+    command = [sys.executable, "-c", "from greenline.cli.main import run; run()", "audit", "--engine", "spark"]
+    words = [str(place / "pair.parquet"), "--rules", "evs/3,evs/vs_01"]
+    ran = subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
+    assert ran.stderr == ""
+    assert ran.returncode == 1
+    assert "evs 3 self delivery                                  BROKEN      1" in ran.stdout
+    assert "evs vs 01 self inclusion                             holds" in ran.stdout
+
+
+def test_history_is_told_apart_by_run(place: Path) -> None:
+    broken = judged(place, "duckdb", ("evs",)).broken
+    assert {one.run for each in broken for one in each.broken} == {"run1"}
+    assert {each.rule.name for each in broken} == {
+        each.rule for each in Judge(("evs",)).broken(to_table([("x", history(LOST))]))
+    }

@@ -1,0 +1,228 @@
+"""What is captured of a bundle is what it has changed: applied to what was there before, it gives what is there now."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from greenline.database.sqlite import tables
+from greenline.database.sqlite.adapter import Sqlite
+from greenline.database.sqlite.limits import Limits
+from greenline.kernel.actions import Verdict
+from greenline.kernel.database import Applied, Apply, Commit, Digest, DigestOf
+from greenline.pipeline.capture import AFTER, BEFORE, DELETE, INSERT, Changed
+from greenline.pipeline.captured import rows_of, tables_of
+from greenline.pipeline.twin import Twin
+from tests.pipeline.orders import Order
+from tests.sql.scripts import SEED, first
+
+SOME = int(os.environ.get("SQL_STATEMENTS", 800))
+"""Statements; ten thousand of them are right, too."""
+_encode = msgspec.msgpack.encode
+
+
+class Copy:
+    """The tables as the changes tell them."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[bytes, bytes]] = {}
+        """By key the names and values of each row, packed, so that 1 is not 1.0."""
+
+    def take(self, changes: Iterable[Changed]) -> None:
+        for each in changes:
+            rows = self.tables.setdefault(each.table, {})
+            for row in each.rows:
+                key, held = _encode(row[: each.width]), _encode((each.columns, row[each.width :]))
+                if each.kind in (DELETE, BEFORE):
+                    assert rows.pop(key) == held, f"{each.kind} of what was not there in {each.table}"
+                else:
+                    assert each.kind in (INSERT, AFTER)
+                    assert key not in rows, f"{each.kind} of what was there in {each.table}"
+                    rows[key] = held
+
+    def content(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        return {name: sorted(rows.items()) for name, rows in sorted(self.tables.items()) if rows}
+
+
+def content(path: Path) -> dict[str, list[tuple[bytes, bytes]]]:
+    """What is committed."""
+    connection = apsw.Connection(str(path / tables.FILE))
+    found: dict[str, list[tuple[bytes, bytes]]] = {}
+    for name, table in tables_of(connection).items():
+        rows = [
+            (_encode(row[: table.width]), _encode((table.names, row[table.width :])))
+            for row in rows_of(connection, table)
+        ]
+        if rows:
+            found[name] = sorted(rows)
+    connection.close()
+    return dict(sorted(found.items()))
+
+
+@pytest.fixture
+def twin(tmp_path: Path) -> Iterator[Twin]:
+    made = Twin(tmp_path)
+    yield made
+    made.close()
+
+
+def shown(changes: Iterable[Changed]) -> list[tuple[Any, ...]]:
+    return [(each.kind, each.table, *row[each.width :]) for each in changes for row in each.rows]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("together", [1, 40], ids=["committed one by one", "in long transactions"])
+def test_changes_of_any_statements_lead_from_one_state_to_the_next(together: int, tmp_path: Path) -> None:
+    """Tables of every kind, triggers, cascades, upserts, changes of the schema, and much that fails."""
+    chance = random.Random(together)
+    order, copy, twin = Order(), Copy(), Twin(tmp_path / "twin")
+    replica = Sqlite(tmp_path / "replica", Limits(transaction_seconds=3600))
+    script = first(SOME, SEED)
+    while script:
+        several = [script.pop(0) for _ in range(min(len(script), chance.randint(1, 5)))]
+        bundle = order.bundle(*several)
+        outcomes, changes = twin.apply(bundle)
+        copy.take(changes)
+        applied = replica.answer(Apply(bundle.position, bundle.actions))
+        assert isinstance(applied, Applied)
+        assert applied.replies == outcomes, several
+        if chance.randint(1, together) == 1:
+            twin.commit()
+            assert copy.content() == content(tmp_path / "twin"), several
+    twin.commit()
+    replica.answer(Commit(twin.position))
+    assert copy.content() == content(tmp_path / "twin") == content(tmp_path / "replica")
+    assert Digest(*twin.digest()) == replica.answer(DigestOf())
+    twin.close()
+    replica.close()
+
+
+def test_what_an_action_undoes_or_does_twice_is_not_told(twin: Twin) -> None:
+    order = Order()
+    twin.apply(order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')"))
+    _, changes = twin.apply(
+        order.of(
+            "INSERT INTO t VALUES (3, 'c'), (4, 'a')",  # fails, and its first row with it
+            "INSERT INTO t VALUES (5, 'e')",
+            "DELETE FROM t WHERE id = 5",
+            "UPDATE t SET a = 'x' WHERE id = 1",
+            "UPDATE t SET a = 'y' WHERE id = 1",
+            "UPDATE t SET a = 'z' WHERE id = 2",
+            "UPDATE t SET a = 'b' WHERE id = 2",
+        )
+    )
+    assert shown(changes) == [(BEFORE, "t", 1, "a"), (AFTER, "t", 1, "y")]
+
+
+def test_rows_that_a_statement_replaces_cascades_to_or_triggers_are_told(twin: Twin) -> None:
+    order = Order()
+    twin.apply(
+        order.of(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE)",
+            "CREATE TABLE child (t REFERENCES t ON DELETE CASCADE)",
+            "CREATE TABLE seen (a)",
+            "CREATE TRIGGER see AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (new.a); END",
+            "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "INSERT INTO child VALUES (3)",
+        )
+    )
+    _, replaced = twin.apply(order.of("INSERT OR REPLACE INTO t VALUES (2, 'a')"))
+    assert shown(replaced) == [
+        (INSERT, "seen", "a"), (DELETE, "t", 1, "a"), (BEFORE, "t", 2, "b"), (AFTER, "t", 2, "a"),
+    ]  # fmt: skip
+    _, deleted = twin.apply(order.of("DELETE FROM t"))
+    assert shown(deleted) == [(DELETE, "child", 3), (DELETE, "t", 2, "a"), (DELETE, "t", 3, "c")]
+
+
+def test_null_in_a_key_and_a_key_of_another_type_are_rows_like_others(twin: Twin) -> None:
+    """SQLite's changesets leave out the first; Python takes 1 and 1.0 for the same."""
+    order = Order()
+    twin.apply(order.of("CREATE TABLE n (k PRIMARY KEY, v)", "CREATE TABLE w (k PRIMARY KEY, v) WITHOUT ROWID"))
+    _, inserted = twin.apply(order.of("INSERT INTO n VALUES (NULL, 1), (NULL, 2)", "INSERT INTO w VALUES (1, 'int')"))
+    assert shown(inserted) == [(INSERT, "n", None, 1), (INSERT, "n", None, 2), (INSERT, "w", 1, "int")]
+    _, changed = twin.apply(order.of("UPDATE n SET v = 3 WHERE v = 2", "REPLACE INTO w VALUES (1.0, 'int')"))
+    assert repr(shown(changed)) == repr(
+        [(BEFORE, "n", None, 2), (AFTER, "n", None, 3), (DELETE, "w", 1, "int"), (INSERT, "w", 1.0, "int")]
+    )
+
+
+def test_changes_of_a_table_itself_are_changes_of_its_rows(twin: Twin) -> None:
+    order = Order()
+    twin.apply(order.of("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)"))
+    _, wider = twin.apply(order.of("ALTER TABLE t ADD COLUMN b DEFAULT 'new'"))
+    assert shown(wider) == [(BEFORE, "t", 1), (AFTER, "t", 1, "new")]
+    _, renamed = twin.apply(order.of("ALTER TABLE t RENAME TO u"))
+    assert shown(renamed) == [(DELETE, "t", 1, "new"), (INSERT, "u", 1, "new")]
+    _, copied = twin.apply(order.of("CREATE TABLE v AS SELECT * FROM u", "DROP TABLE u"))
+    assert shown(copied) == [(DELETE, "u", 1, "new"), (INSERT, "v", 1, "new")]
+    _, indexed = twin.apply(order.of("CREATE INDEX i ON v (a)"))
+    assert indexed == []
+
+
+def test_values_survive_as_they_are(twin: Twin) -> None:
+    """Also text that is none, in rows that are there before, after and in between."""
+    order = Order()
+    twin.apply(order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, v, twice AS (id * 2))"))
+    values = "(1, -9223372036854775808), (2, 1e308), (3, x'00ff'), (4, 'a' || char(0) || 'b'), (5, NULL), (6, 2.0)"
+    _, inserted = twin.apply(order.of(f"INSERT INTO t VALUES {values}"))
+    assert [row[3] for row in shown(inserted)] == [-(2**63), 1e308, b"\0\xff", "a\0b", None, 2.0]
+
+    _, changed = twin.apply(order.of("UPDATE t SET v = CAST(x'ff41' AS TEXT) WHERE id = 1"))
+    none = msgspec.msgpack.Ext(1, b"\xffA")
+    assert shown(changed) == [(BEFORE, "t", 1, -(2**63)), (AFTER, "t", 1, none)]
+    _, deleted = twin.apply(order.of("DELETE FROM t WHERE id < 3"))
+    assert shown(deleted) == [(DELETE, "t", 1, none), (DELETE, "t", 2, 1e308)]
+
+
+def test_rows_without_any_name_for_their_number_are_told_by_what_they_hold(twin: Twin) -> None:
+    order = Order()
+    twin.apply(order.of("CREATE TABLE t (rowid, oid, _rowid_)", "INSERT INTO t VALUES (1, 2, 3), (1, 2, 3), (4, 5, 6)"))
+    _, changed = twin.apply(order.of("DELETE FROM t WHERE rowid = 4", "INSERT INTO t VALUES (1, 2, 3)"))
+    assert shown(changed) == [(DELETE, "t", 4, 5, 6), (INSERT, "t", 1, 2, 3)]
+
+
+def test_an_action_that_rolls_all_back_hides_nothing_of_the_others(twin: Twin, tmp_path: Path) -> None:
+    order, copy = Order(), Copy()
+    copy.take(twin.apply(order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE ON CONFLICT ROLLBACK)"))[1])
+    for number in range(3):
+        _, changes = twin.apply(order.of(f"INSERT INTO t VALUES ({number}, 'a{number}')"))
+        copy.take(changes)
+    copy.take(twin.apply(order.of("CREATE TABLE u AS SELECT * FROM t"))[1])  # it is applied again
+    outcomes, changes = twin.apply(order.of("INSERT INTO t VALUES (10, 'b')", "INSERT INTO t VALUES (11, 'a1')"))
+    copy.take(changes)
+    assert [each.verdict for each in outcomes] == [Verdict.DONE, Verdict.FAILED]
+    assert shown(changes) == [(INSERT, "t", 10, "b")]
+    copy.take(twin.apply(order.of("DELETE FROM t WHERE id = 0"))[1])
+    twin.commit()
+    assert copy.content() == content(tmp_path)
+
+
+def test_deleting_everything_takes_no_more_steps_than_at_a_replica(tmp_path: Path) -> None:
+    """A replica clears the table in one step; whoever is told of each row would come to the limit of steps."""
+    limits = Limits(steps=60_000)
+    order, twin, replica = Order(), Twin(tmp_path / "twin", limits), Sqlite(tmp_path / "replica", limits)
+    rows = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2500) INSERT INTO t SELECT x FROM n"
+    )
+    bundles = [order.of("CREATE TABLE t (a)"), *(order.of(rows) for _ in range(10)), order.of("DELETE FROM t")]
+    changes: list[Changed] = []
+    for bundle in bundles:
+        outcomes, told = twin.apply(bundle)
+        changes += told
+        twin.commit()
+        applied = replica.answer(Apply(bundle.position, bundle.actions))
+        assert isinstance(applied, Applied)
+        assert applied.replies == outcomes
+        assert [each.verdict for each in outcomes] == [Verdict.DONE]
+        replica.answer(Commit(bundle.position))
+    assert Counter(kind for kind, *_ in shown(changes)) == {INSERT: 25_000, DELETE: 25_000}
+    twin.close()
+    replica.close()

@@ -1,0 +1,60 @@
+"""The audit of traces that grow: what two readings find is told, once; what only the cut has made is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from greenline.pipeline.following import Round, follow
+from greenline.trace.stream import TraceWriter
+from tests.spec.test_evs_rules import PAIR
+from tests.trace.rows import history
+
+
+class Nodes:
+    """p and q, each with a trace of its own, that get on while the auditor waits."""
+
+    def __init__(self, place: Path, *turns: str) -> None:
+        self._writers = {name: TraceWriter(place / f"{name}.trace", "cluster") for name in "pq"}
+        rows = history("\n".join(turns))
+        self._turns = []
+        for turn in turns:
+            count = len(turn.strip().splitlines())
+            self._turns.append(rows[:count])
+            rows = rows[count:]
+        self.go_on(0.0)
+
+    def go_on(self, _: float) -> None:
+        for row in self._turns.pop(0) if self._turns else []:
+            self._writers[row.process].extend([row])
+        for writer in self._writers.values():
+            writer.flush()
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+
+def told(place: Path, nodes: Nodes, rounds: int) -> list[list[str]]:
+    following = follow(place, rules=("evs",), engine="duckdb", wait=nodes.go_on)
+    seen: list[Round] = [next(following) for _ in range(rounds)]
+    nodes.close()
+    return [[each.rule for each in one.confirmed] for one in seen]
+
+
+def up_to(line: str) -> str:
+    return PAIR[: PAIR.index(line)].strip()
+
+
+def test_what_the_other_file_does_not_have_yet_is_no_violation(tmp_path: Path) -> None:
+    """q has delivered what p's file will have sent a moment later."""
+    early = up_to("p.1 generate p:1:1 safe") + "\nq.1 deliver p:1:1 safe"
+    nodes = Nodes(tmp_path, early, "p.1 generate p:1:1 safe\np.1 send p:1:1\np.1 deliver p:1:1 safe")
+    assert told(tmp_path, nodes, 3) == [[], [], []]
+
+
+def test_a_violation_is_told_once_when_it_is_sure(tmp_path: Path) -> None:
+    twice = "q.1 deliver p:1:1 safe\nq.1 deliver p:1:1 safe"
+    nodes = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe"), twice)
+    first, second, third, fourth = told(tmp_path, nodes, 4)
+    assert (first, second, fourth) == ([], [], [])
+    assert "evs/1_4_once" in third

