@@ -19,6 +19,7 @@ from greenline.client import (
     Refused,
 )
 from greenline.kernel.actions import unpack
+from greenline.node.edge import Limits
 from tests.client.places import CREDENTIAL, INSERT, TABLE, Stage, client, play, until
 from tests.client.server import PASSWORD
 
@@ -135,12 +136,14 @@ def test_a_long_partition_does_not_stop_who_only_wants_to_be_accepted() -> None:
         async with client(server) as db:
             await db.execute(TABLE)
             server.is_primary = False
-            accepted = [await db.execute(INSERT, (number,), wait="accepted") for number in range(800)]
+            accepted = [await db.execute(INSERT, (number,), wait="accepted") for number in range(1300)]
+            assert len(accepted) > Limits().outstanding
+            assert server.writes == 1 + len(accepted), "what is accepted burdens nobody, so that nothing is asked again"
             server.join()
             await asyncio.gather(*(each.green() for each in accepted))
 
-            assert stage.written == list(range(800))
-            assert len({each.session for each in accepted}) == 4
+            assert stage.written == list(range(1300))
+            assert len({each.session for each in accepted}) == 6
 
     play(story)
 

@@ -176,6 +176,26 @@ def test_a_node_that_is_busy_is_asked_again_in_the_same_order_and_not_left() -> 
     play(story)
 
 
+def test_a_node_that_is_busy_is_asked_again_though_what_it_has_accepted_is_not_green() -> None:
+    """What is accepted may be answered in hours."""
+
+    async def story(stage: Stage) -> None:
+        server = await stage.server()
+        async with client(server) as db:
+            await db.execute(TABLE)
+            server.is_primary = False
+            accepted = [await db.execute(INSERT, (number,), wait="accepted") for number in range(3)]
+            server.refuses.extend([port.Refused(1, "too much to do")] * 2)
+            accepted += await asyncio.gather(
+                *(db.execute(INSERT, (number,), wait="accepted") for number in range(3, 600))
+            )
+            server.join()
+            await asyncio.gather(*(each.green() for each in accepted))
+            assert stage.written == list(range(600))
+
+    play(story)
+
+
 def test_who_does_not_wait_any_longer_can_ask_later() -> None:
     async def story(stage: Stage) -> None:
         server = await stage.server()

@@ -419,6 +419,17 @@ def test_whoever_has_asked_for_much_is_not_read_from_until_it_is_answered(limits
     play(story, limits)
 
 
+def test_whoever_is_not_read_from_is_seen_to_hang_up_all_the_same() -> None:
+    async def story(house: House) -> None:
+        house.desk.held = []
+        async with await house.welcomed() as eager:
+            eager.say(*(read(ticket) for ticket in range(1, 11)))
+            await until(lambda: len(house.desk.held or []) >= 10)
+        await until(lambda: house.clients.connected == 0)
+
+    play(story, Limits(outstanding=10, recheck_s=0.05))
+
+
 @pytest.mark.parametrize("is_secure", [True, False])
 def test_a_reader_that_takes_nothing_is_cut_off_and_nobody_else_is(is_secure: bool) -> None:
     async def story(house: House) -> None:

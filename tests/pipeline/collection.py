@@ -25,8 +25,12 @@ SIMULATED: tuple[tuple[Subject, int], ...] = ((RING, 60), (ADVERSARY, 60), (ENGI
 def hand_made() -> Iterator[tuple[str, list[Row]]]:
     texts = [evs.PAIR, evs.together(), *(evs.changed(*changes) for _, changes, _ in evs.CASES)]
     texts += [*replication.judged_together(), *access.judged_together(), noticeboard.GOOD, noticeboard.FORGETFUL]
-    texts += [noticeboard.UNREAD, provider.GOOD]
+    texts += [noticeboard.UNREAD, provider.GOOD, "p.1 start\np.1 halt impossible: a mistake"]
     yield from ((f"hand {number}", history(text)) for number, text in enumerate(texts))
+    for place in (1, 3):
+        rows = history("p.1 start\np.1 regular p.1 p\np.1 generate p:1:1 safe")
+        rows[2].local_index = place
+        yield f"numbered {place}", rows
 
 
 def simulated(share: float = 1.0) -> Iterator[tuple[str, list[Row]]]:

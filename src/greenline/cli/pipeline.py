@@ -273,6 +273,7 @@ def _failures() -> Iterator[None]:
 
 
 def _status_of(error: Exception) -> Status | None:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     from greenline.pipeline import (
@@ -292,7 +293,7 @@ def _status_of(error: Exception) -> Status | None:
         (Status.BROKEN, (expectations.Unexpected, follower.Differs)),
         (Status.STUCK, (reading.OutOfReach,)),
         (Status.MISUSE, (reading.NotRead, archive.InUse, tables.NoTable, tables_book.BadBook, samples.NoSamples)),
-        (Status.FAILED, (clerk.NotWritten, loading.NotLoaded, Unusable, PySparkException)),
+        (Status.FAILED, (clerk.NotWritten, loading.NotLoaded, Unusable, PySparkException, Py4JJavaError)),
     ]
     return next((status for status, kinds in statuses if isinstance(error, kinds)), None)
 

@@ -2,8 +2,8 @@
 
 Requests of one turn of the event loop share frames, as far as the window of the session goes. When anything comes back
 undecided (the node is busy, an earlier request was lost), nothing more is sent until all that is on its way has been
-answered; then all that is unanswered is sent again, in order. The same after a new connection: nothing is decided
-twice, because every request keeps its session and number. See docs/semantics.md.
+answered or taken; then all else that is unanswered is sent again, in order. The same after a new connection: nothing is
+decided twice, because every request keeps its session and number. See docs/semantics.md.
 
 When all of a full window is accepted and not green, as in a component that is not primary, another session is begun:
 sessions are only names, and their requests are still sent in the order in which they were asked for.
@@ -41,6 +41,8 @@ class Writes:
         """The last one is where new requests go; the others wait for answers."""
         self._in_flight: dict[int, list[Part]] = {}
         """What was sent on this connection and is not answered, by ticket."""
+        self._taken: set[int] = set()
+        """Tickets of it that are accepted: they will be answered, perhaps in hours."""
         self._over: dict[str, str] = {}
         """Sessions that are, and why."""
         self._connection: Connection | None = None
@@ -51,6 +53,7 @@ class Writes:
         self._troubles = 0
         """In a row."""
         self._flushing: asyncio.Handle | None = None
+        self._settling: asyncio.TimerHandle | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -83,6 +86,7 @@ class Writes:
     def detach(self) -> None:
         self._connection = None
         self._in_flight.clear()
+        self._taken.clear()
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
@@ -168,10 +172,12 @@ class Writes:
         self._connection.send(wire.Write(ticket, len(actions), pack(actions), level, tell_taken))
 
     def _send_again(self) -> None:
-        """All that is unanswered, in order; then go on."""
+        """All that is unanswered and not accepted here, in order; then go on."""
         self._is_troubled = False
         if self._connection is not None:
-            self._send([part for session in self._sessions for part in session.outstanding if not part.is_settled])
+            here = {id(part) for parts in self._in_flight.values() for part in parts}
+            unanswered = [part for session in self._sessions for part in session.outstanding if not part.is_settled]
+            self._send([part for part in unanswered if id(part) not in here])
             self._flush_soon()
 
     # Back.
@@ -183,9 +189,12 @@ class Writes:
         if isinstance(answer, wire.Taken):
             for part in self._in_flight[answer.ticket]:
                 part.take(answer.where)
+            self._taken.add(answer.ticket)
             self._flush_soon()
+            self._go_on()
             return True
         parts = self._in_flight.pop(answer.ticket)
+        self._taken.discard(answer.ticket)
         match answer:
             case wire.Done():
                 self._on_done(answer, parts)
@@ -238,11 +247,16 @@ class Writes:
             self._troubles = 0
             self._drop_finished()
             self._flush_soon()
-        elif not self._in_flight:
+        elif self._is_all_heard_of:
             self._settle_troubles()
 
+    @property
+    def _is_all_heard_of(self) -> bool:
+        """What is still on its way is accepted: it stands before whatever is sent next."""
+        return len(self._taken) == len(self._in_flight)
+
     def _settle_troubles(self) -> None:
-        """All that was on its way has been answered."""
+        """All that was on its way has been answered, or accepted."""
         assert self._connection is not None
         self._close_what_is_over()
         self._drop_finished()
@@ -250,10 +264,13 @@ class Writes:
         if self._why_elsewhere:
             self._connection.abandon(self._why_elsewhere)
             return
-        asyncio.get_running_loop().call_later(pause_s(self._troubles), self._send_again_on, self._connection)
+        if self._settling is not None:
+            self._settling.cancel()
+        loop = asyncio.get_running_loop()
+        self._settling = loop.call_later(pause_s(self._troubles), self._send_again_on, self._connection)
 
     def _send_again_on(self, connection: Connection) -> None:
-        if connection is self._connection and self._is_troubled and not self._in_flight:
+        if connection is self._connection and self._is_troubled and self._is_all_heard_of:
             self._send_again()
 
     def _close_what_is_over(self) -> None:

@@ -35,6 +35,8 @@ class Pending(msgspec.Struct, gc=False):
 
     size: int
     desk_ticket: int = NOT_YET
+    is_taken: bool = False
+    """The replica has accepted it, and will order it, however long that takes: it burdens nobody here."""
 
 
 class Attendant:
@@ -53,12 +55,14 @@ class Attendant:
         self._scrutiny = Scrutiny(desk, limits)
         self._pending: dict[int, Pending] = {}
         self._bytes = 0
+        self._taken = 0
+        """Of those that are pending."""
         self.feeds = Feeds(send, is_clogged)
 
     @property
     def is_busy(self) -> bool:
         """So much is unanswered that no more should be taken."""
-        too_many = len(self._pending) + len(self.feeds) >= self._limits.outstanding
+        too_many = len(self._pending) - self._taken + len(self.feeds) >= self._limits.outstanding
         return too_many or self._bytes >= self._limits.outstanding_bytes
 
     def leave(self) -> None:
@@ -132,7 +136,9 @@ class Attendant:
 
     def _on_told(self, ticket: int, told: Told) -> None:
         if isinstance(told, Accepted):
-            if ticket in self._pending:
+            pending = self._pending.get(ticket)
+            if pending is not None:
+                self._take(pending)
                 self._send(wire.Taken(ticket, told.bundle, told.where))
         elif self._settle(ticket) is not None:
             self._send(self._answer(ticket, told))
@@ -160,7 +166,14 @@ class Attendant:
         pending = self._pending.pop(ticket, None)
         if pending is not None:
             self._bytes -= pending.size
+            self._taken -= pending.is_taken
         return pending
+
+    def _take(self, pending: Pending) -> None:
+        self._bytes -= pending.size
+        pending.size = 0
+        self._taken += not pending.is_taken
+        pending.is_taken = True
 
 
 def appointing(change: Role | Member, desk: Desk) -> bytes:

@@ -90,8 +90,10 @@ class Clients:
                 connection.attendant.feeds.go_on()
 
     def _look_again(self) -> None:
-        """Is everybody still who they were? Only if something may have changed."""
+        """Is everybody still there, and who they were? The second only if something may have changed."""
         self._looking = self._loop.call_later(self._limits.recheck_s, self._look_again)
+        for connection in self._connections:
+            connection.look_whether_left()
         now = self._desk.durable_green, self._users.credential
         if now != self._seen:
             self._seen, self._rounds = now, _ROUNDS

@@ -11,6 +11,7 @@ it understands, and is not heard.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from enum import Enum
 
@@ -27,6 +28,8 @@ from greenline.node.users import Known, Users
 
 LINGERS_S = 2.0
 """Who is told that it is over gets so much time to read it: closing at once may take the words back."""
+_HUNG_UP = (7, 8)
+"""The states of a connection, as Linux counts them, when the other end has closed it, in anger or in peace."""
 _MEMBERS = "SELECT name, clients FROM greenline_members"
 
 
@@ -148,6 +151,14 @@ class Connection(asyncio.Protocol):
         self.send(wire.No(0, no.kind, no.reason, no.is_retriable))
         self._set_timer(self._loop.call_later(LINGERS_S, self._transport.abort))
         self._read_or_not()
+
+    def look_whether_left(self) -> None:
+        """Who is not read from is not seen to hang up; the kernel knows."""
+        if self._is_reading or self._transport.is_closing():
+            return
+        socket_of = self._transport.get_extra_info("socket")
+        if socket_of.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _HUNG_UP:
+            self._transport.abort()
 
     # How it goes.
 

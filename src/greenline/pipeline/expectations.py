@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.tables import stands
-from greenline.pipeline.archive import BUNDLES, Archive
 from greenline.pipeline.captured import rows_of, tables_of
 from greenline.pipeline.reading import Place
 from greenline.replication.port import BundleId
@@ -120,11 +119,11 @@ LOG = (
 )
 
 
-def check_chain(archive: Archive, after: Place, last: int) -> Place:
-    """Each bundle continues what the order came to before it; then where that leads. Raises `Unexpected`."""
+def check_chain(paths: Iterable[Path], after: Place, last: int) -> Place:
+    """Each bundle in these files continues what the order came to; then where that leads. Raises `Unexpected`."""
     position, digest = after.position, after.digest
     wanted = ["position", "digest", "origin", "number", "content"]
-    for path in archive.files(BUNDLES, after.position + 1, last):
+    for path in paths:
         found = pq.read_table(path, columns=wanted, filters=[("position", ">", position), ("position", "<=", last)])
         for at, said, origin, number, content in zip(*(column.to_pylist() for column in found.columns), strict=True):
             digest = chained(digest, BundleId(origin, number), content)

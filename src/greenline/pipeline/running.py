@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from greenline.database.sqlite.tables import FILE
@@ -26,6 +25,7 @@ from greenline.pipeline.archive import Archive
 from greenline.pipeline.expectations import compare, of_database
 from greenline.pipeline.follower import Follower, Stands
 from greenline.pipeline.lag import Lag
+from greenline.pipeline.pins import Pins
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption, reach
 from greenline.pipeline.reading import Order, OutOfReach, Replicas
@@ -35,9 +35,6 @@ from greenline.pipeline.tables_writing import check_log, write
 
 LOOK_S = 0.5
 """The order, and the archive, are looked at so often."""
-TRIES = 5
-_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
-"""What Spark says of a file that is not there any more."""
 PATIENCE_S = 15.0
 """Who follows a stream tries again after that."""
 LIMIT = 50_000
@@ -84,11 +81,13 @@ class Running:
         self.place = place
         self._told = told
         self._tell = tell
+        self._pins = Pins(place / tables_book.ASIDE / "pins")
+        self._pins.let_go()
         self._follower: Follower | None = None
         if told is not None:
             self._follower = Follower(Archive(place / ARCHIVE), told.order, stands=told.stands, base=base)
         try:
-            self.tables = Tables(spark, place)
+            self.tables = Tables(spark, place, self._pins)
             tables_book.remove_unused(place, self.tables.book, 0.0)
         except BaseException:
             self.close()
@@ -159,8 +158,8 @@ class Running:
         while not enough.is_set():
             before = self._following.position
             try:
-                if self._following.advance(LIMIT) == before:
-                    enough.wait(LOOK_S)
+                if self._following.advance(LIMIT) < before + LIMIT:
+                    enough.wait(LOOK_S)  # who asks at once again and again writes many small segments
             except OutOfReach as silence:
                 self._because = str(silence)
             else:
@@ -194,12 +193,14 @@ class Running:
 
     def _advance(self, *, is_due: bool = False) -> None:
         """What is archived by now is checked, and tables are written if it is time."""
-        self._patiently(self._check)
+        self.tables.archive.refresh()
+        self._check()
         begun = time.monotonic()
         if is_due or begun - self._wrote >= max(WRITE_S, SHARE * self._took):
-            self._patiently(self._write)
+            self._write()
             self._wrote = time.monotonic()
             self._took = self._wrote - begun
+        self._pins.let_go()
         self._say("running", self._because)
 
     def _check(self) -> None:
@@ -208,21 +209,9 @@ class Running:
         self._archived.reached(self._checked.position)
 
     def _write(self) -> None:
-        book = write(self.tables, self._checked.position)
+        book = write(self.tables, self._checked)
         self._written.reached(book.position)
         tables_book.remove_unused(self.place, book)
-
-    def _patiently(self, work: Callable[[], None]) -> None:
-        """Files that were merged into others while they were read are found there."""
-        for left in reversed(range(TRIES)):
-            self.tables.archive.refresh()
-            try:
-                work()
-            except (PySparkException, FileNotFoundError) as error:
-                if not left or not _is_gone(error):
-                    raise
-            else:
-                return
 
     def compare(self) -> None:
         """The tables that were rebuilt, and the follower's database, which a replica's is equal to."""
@@ -261,10 +250,6 @@ class Running:
         progress.write(self.place, said)
         self._tell(said)
         return said
-
-
-def _is_gone(error: Exception) -> bool:
-    return isinstance(error, FileNotFoundError) or any(each in str(error) for each in _GONE)
 
 
 class _Worker(threading.Thread):

@@ -37,14 +37,6 @@ OURS = (
     pa.field("_commit_timestamp", pa.timestamp("us", tz="UTC")),
 )
 """The columns that stand behind the table's own."""
-_OTHERS = OURS[1].type
-_NONE = type(None)
-_PLAIN = {
-    pa.int64(): {int, _NONE},
-    pa.float64(): {float, _NONE},
-    pa.string(): {str, _NONE},
-    pa.binary(): {bytes, _NONE},
-}
 _EXACT = 1 << 53
 """Every whole number up to here is a double."""
 _MOST_DIGITS = 38
@@ -85,30 +77,6 @@ _KINDS = (
 def typed(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Changes of one table, as rows of this schema."""
     own = [field for field in schema if field.name not in _OUR_NAMES]
-    columns = _as_they_are(changes, own)
-    others = pa.nulls(changes.num_rows, schema.field(OTHER).type)
-    if columns is None:
-        columns, others = _one_by_one(changes, own)
-    return pa.RecordBatch.from_arrays(
-        [*columns, changes.column("key"), others, *(changes.column(field.name) for field in OURS[2:])], schema=schema
-    )
-
-
-def _as_they_are(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> list[pa.Array] | None:
-    """Columns whose values all have the very type that stands for theirs, as most have: nobody looks at single ones."""
-    shapes = changes.column("columns").unique().to_pylist()
-    if len(shapes) != 1 or _names(shapes[0]) != tuple(field.name for field in own):
-        return None
-    columns = list(zip(*map(values_of, changes.column("row").to_pylist()), strict=True))
-    if any(
-        not set(map(type, column)) <= _PLAIN.get(field.type, set()) for column, field in zip(columns, own, strict=True)
-    ):
-        return None
-    return [pa.array(column, field.type) for column, field in zip(columns, own, strict=True)]
-
-
-def _one_by_one(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> tuple[list[pa.Array], pa.Array]:
-    """And what does not fit."""
     columns: dict[str, list[Any]] = {field.name: [] for field in own}
     converters = {field.name.lower(): (columns[field.name], _converter(field.type)) for field in own}
     others: list[list[tuple[str, str]] | None] = []
@@ -130,7 +98,15 @@ def _one_by_one(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> tuple[list[
             if len(column) < number:
                 column.append(None)
         others.append(other or None)
-    return [pa.array(columns[field.name], field.type) for field in own], pa.array(others, _OTHERS)
+    return pa.RecordBatch.from_arrays(
+        [
+            *(pa.array(columns[field.name], field.type) for field in own),
+            changes.column("key"),
+            pa.array(others, schema.field(OTHER).type),
+            *(changes.column(field.name) for field in OURS[2:]),
+        ],
+        schema=schema,
+    )
 
 
 _OUR_NAMES = frozenset(field.name for field in OURS)

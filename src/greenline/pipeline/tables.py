@@ -12,7 +12,9 @@ were last written is taken from there: nobody sees less than the archive has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,16 +22,18 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from greenline.pipeline import rows, source_table, tables_book, versions
-from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, Archive
+from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, Archive, Damaged
 from greenline.pipeline.changes import CHANGES as CHANGED
 from greenline.pipeline.changes import check_reach
 from greenline.pipeline.expectations import Fingerprint
 from greenline.pipeline.graph import Step, joined
+from greenline.pipeline.pins import TRIES, Pins
 from greenline.pipeline.reading import AnotherOrder, Place
 from greenline.pipeline.tables_book import Table
 from greenline.pipeline.versions import CHECK
 
 ARCHIVE = "archive"
+_T = TypeVar("_T")
 _SCHEMAS = {
     kind: from_arrow_schema(schema)
     for kind, schema in {BUNDLES: rows.BUNDLES, ACTIONS: rows.ACTIONS, CHANGES: CHANGED}.items()
@@ -41,12 +45,16 @@ class NoTable(Exception):
 
 
 class Tables:
-    def __init__(self, spark: SparkSession, place: Path) -> None:
-        """Raises `BadBook`, `Damaged`, or `AnotherOrder` if they were not made from the archive that is there."""
+    def __init__(self, spark: SparkSession, place: Path, pins: Pins | None = None) -> None:
+        """`pins`: of who reads while a follower writes.
+
+        Raises `BadBook`, `Damaged`, or `AnotherOrder` if they were not made from the archive that is there.
+        """
         self.place = place
         self.spark = spark
         self.archive = Archive(place / ARCHIVE)
         self.book = tables_book.read(place)
+        self._pins = pins
         self._check_book()
 
     def refresh(self) -> None:
@@ -74,7 +82,7 @@ class Tables:
     def log(self, kind: str, first: int = 0, last: int | None = None) -> DataFrame:
         """`bundles`, `actions` or `changes` of these positions."""
         end = self.archive.last if last is None else last
-        paths = [str(path) for path in self.archive.files(kind, first, end)]
+        paths = [str(path) for path in self.files(kind, first, end)]
         reader = self.spark.read.schema(_SCHEMAS[kind])
         found = reader.parquet(*paths) if paths else self.spark.createDataFrame([], _SCHEMAS[kind])
         position = "_commit_version" if kind == CHANGES else "position"
@@ -98,8 +106,8 @@ class Tables:
     def fingerprints(self, position: int) -> dict[str, Fingerprint]:
         """Of all tables after a position, but for those that are left out."""
         found = {}
-        for name in self.archive.tables(position):
-            columns = self.archive.columns(name, position)
+        for name in self.asked(lambda archive: archive.tables(position)):
+            columns = self.columns(name, position)
             if not versions.clashing(columns):
                 every = self._versions(name, source_table.schema_of(columns), position)
                 row = versions.between(every, position).agg(f.count("*"), f.sum(CHECK)).first()
@@ -108,6 +116,20 @@ class Tables:
         return found
 
     # How.
+
+    def asked(self, question: Callable[[Archive], _T]) -> _T:
+        """Of the archive; once more of a fresh one, if segments have become one meanwhile."""
+        for _ in range(TRIES):
+            try:
+                return question(self.archive)
+            except Damaged:
+                self.archive.refresh()
+        return question(self.archive)
+
+    def files(self, kind: str, first: int, last: int) -> list[Path]:
+        if self._pins is None:
+            return self.archive.files(kind, first, last)
+        return self._pins.held(self.archive, kind, first, last)
 
     def stored(self, directories: tuple[str, ...]) -> DataFrame:
         """What is written in some of the book's directories."""
@@ -134,12 +156,15 @@ class Tables:
         still = [self.stored((each,)) for each in written.current]
         return versions.together([*over, *still] or [versions.inserted(self.typed(table, schema, 0, -1))])
 
+    def columns(self, table: str, position: int) -> list[tuple[str, str]]:
+        return self.asked(lambda archive: archive.columns(table, position))
+
     def _shape(self, table: str, position: int) -> tuple[str, pa.Schema]:
         """Its name as it is written, and its columns after a position."""
-        known = self.archive.tables(position) if self.archive.last else {}
+        known = self.asked(lambda archive: archive.tables(position)) if self.archive.last else {}
         for name in known:
             if name.lower() == table.lower():
-                columns = self.archive.columns(name, position)
+                columns = self.columns(name, position)
                 if clashing := versions.clashing(columns):
                     raise NoTable(
                         f"{name} has columns that are named like ours ({', '.join(clashing)}): ask its changes"

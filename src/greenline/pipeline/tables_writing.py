@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 
 from greenline.pipeline import source_table, tables_book, versions
-from greenline.pipeline.archive import CHANGES, KINDS
+from greenline.pipeline.archive import BUNDLES, CHANGES, KINDS
 from greenline.pipeline.capture import INSERT
 from greenline.pipeline.expectations import LOG, SHOWN, Unexpected, check, check_chain
 from greenline.pipeline.reading import Place
@@ -39,12 +39,12 @@ def check_log(tables: Tables, after: Place, last: int) -> Place:
     frames = {kind: tables.log(kind, first, last) for kind in KINDS}
     frames["positions"] = tables.spark.range(first, last + 1).withColumnRenamed("id", "position")
     check(LOG, frames)
-    return check_chain(tables.archive, after, last)
+    return check_chain(tables.files(BUNDLES, first, last), after, last)
 
 
-def write(tables: Tables, last: int) -> Book:
-    """All tables, up to a position; then the book as it is now. Raises `Unexpected`."""
-    before = tables.book
+def write(tables: Tables, to: Place) -> Book:
+    """All tables, up to a place; then the book as it is now. Raises `Unexpected`."""
+    before, last = tables.book, to.position
     if last <= before.position:
         return before
     first = before.position + 1
@@ -52,11 +52,11 @@ def write(tables: Tables, last: int) -> Book:
     names = sorted(kinds)
     made = list(_THREADS.map(lambda name: _written(tables, name, kinds[name], first, last), names))
     known = {
-        **dict.fromkeys(tables.archive.tables(last), Table()),
+        **dict.fromkeys(tables.asked(lambda archive: archive.tables(last)), Table()),
         **before.tables,
         **dict(zip(names, made, strict=True)),
     }
-    book = Book(position=last, digest=tables.archive.digest_at(last).hex(), tables=known)
+    book = Book(position=last, digest=to.digest.hex(), tables=known)
     tables_book.write(tables.place, book)
     tables.book = book
     return book
@@ -95,11 +95,10 @@ def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) 
 
 def _columns(tables: Tables, name: str, first: int, last: int) -> list[tuple[str, str]]:
     """As it is declared in the end; or was before; or, if it has come and gone meanwhile, as its rows say."""
-    archive = tables.archive
-    if found := archive.columns(name, last) or (
-        archive.columns(name, first - 1) if first > max(1, archive.base) else []
-    ):
-        return found
+    positions = [last, first - 1] if first > max(1, tables.archive.base) else [last]
+    for position in positions:
+        if found := tables.columns(name, position):
+            return found
     row = tables.log(CHANGES, first, last).where(f.col("table") == name).select("columns").first()
     assert row is not None, "a table that was changed has changes"
     return [(column, "") for column in msgspec.json.decode(row[0], type=list[str])]

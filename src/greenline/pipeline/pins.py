@@ -1,0 +1,41 @@
+"""Pins: second names for files of an archive while they are read.
+
+A follower makes one segment of several small ones, and removes those. Whoever is reading them then, for longer than a
+moment, holds them by names of its own (hard links): the rows are the same, whichever segment they are in.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from greenline.pipeline.archive import Archive
+
+TRIES = 20
+
+
+class Pins:
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def held(self, archive: Archive, kind: str, first: int, last: int) -> list[Path]:
+        """The files with rows of these positions. What is merged while they are listed is listed again."""
+        for left in reversed(range(TRIES)):
+            try:
+                return [self._pin(path) for path in archive.files(kind, first, last)]
+            except FileNotFoundError:
+                if not left:
+                    raise
+                archive.refresh()
+        raise AssertionError("the last try returns or raises")
+
+    def let_go(self) -> None:
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def _pin(self, path: Path) -> Path:
+        pin = self._place / path.parent.name / path.name
+        if not pin.exists():
+            pin.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, pin)
+        return pin
