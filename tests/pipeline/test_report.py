@@ -247,7 +247,7 @@ def test_counts_are_of_what_happened() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark_is_asked_the_same_and_answers_the_same(spark: SparkSession, tmp_path: Path) -> None:
     run = "it's \\' ? a run"
     table = to_table([(run, history(TWICE)), ("long", long_run())])

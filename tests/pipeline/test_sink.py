@@ -25,7 +25,7 @@ from greenline.pipeline.reaching import BadOption
 from tests.node.databases import client, databases
 from tests.pipeline import flaky
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ROWS = 20_000
 PARTITIONS = 4

@@ -237,6 +237,7 @@ def test_batches_of_large_rows_are_cut_until_they_fit(local: Local) -> None:
     told(local, story)
 
 
+@pytest.mark.long
 def test_replicas_die_and_the_majority_with_them_and_the_load_goes_on_when_it_is_back(tmp_path: Path) -> None:
     load = of("dying", rows_in_batch=20)
 

@@ -49,7 +49,7 @@ def write(local: Local, many: int) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_position_comes_once_whoever_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "out"
     with keeping(tmp_path / "cluster", "p q r") as local:

@@ -130,6 +130,7 @@ def check_that_nobody_is_fooled(spark: SparkSession, place: Path) -> None:
         Tables(spark, place)
 
 
+@pytest.mark.long
 def test_a_range_that_a_killed_pipeline_has_begun_is_made_again(
     spark: SparkSession, local: Local, tmp_path: Path
 ) -> None:
@@ -192,6 +193,7 @@ def kill_a_stream_that_has_written(local: Local, into: Path) -> None:
         stream.wait()
 
 
+@pytest.mark.long
 def test_spark_and_a_replica_are_killed_and_each_position_is_there_once(
     spark: SparkSession, local: Local, tmp_path: Path
 ) -> None:

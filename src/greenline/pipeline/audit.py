@@ -21,7 +21,7 @@ from greenline.pipeline.java import NoSpark
 from greenline.pipeline.report_counts import Counts, counted
 from greenline.pipeline.report_trace import Select
 from greenline.pipeline.verdicts import Verdict, Verdicts
-from greenline.spec.judge import CERTIFIED, RESTS_ON, Broken, Rule, broken_row, rules_named, tables_of
+from greenline.spec.judge import CERTIFICATE, Broken, Rule, broken_row, rules_named, tables_needed
 from greenline.trace.tables import Report, nobody
 
 __all__ = ["Audit", "Counts", "NoSpark", "NothingToJudge", "Unreadable", "Verdict", "Verdicts", "of_table", "opened"]
@@ -84,15 +84,13 @@ class Audit:
     def _prepare(self, rules: Sequence[Rule], heard: Heard) -> float:
         """Make the tables that rules share."""
         begun = time.monotonic()
-        folders = dict.fromkeys(rule.folder for rule in rules)
-        needed = dict.fromkeys(each for folder in folders for each in (*RESTS_ON.get(folder, ()), folder))
-        for folder in needed:
-            for name, sql in tables_of(folder):
-                heard(f"table {name}")
-                self._engine.make(name, sql)
-            if folder in CERTIFIED and any("certificate" in rule.sql for rule in rules):
+        for name, sql in tables_needed(rules):
+            if name == CERTIFICATE:
                 heard("the certificate of order")
                 self._engine.certify()
+            else:
+                heard(f"table {name}")
+                self._engine.make(name, sql)
         return time.monotonic() - begun
 
     def _verdict(self, rule: Rule) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,9 @@ from greenline.spec.certificate import SORTED_BY, STEPS, certificate
 
 CERTIFIED = frozenset({"evs"})
 """Folders whose rules verify a certificate of order."""
+
+CERTIFICATE = "certificate"
+"""The table of it: made of steps (`certificate.STEPS`), but not by SQL."""
 
 RESTS_ON = {"access": ("replication",)}
 """Folders whose rules read the tables of others as well."""
@@ -101,6 +105,28 @@ def tables_of(folder: str) -> tuple[tuple[str, str], ...]:
     return tuple((name.split("_", 1)[1], sql) for name, sql in _sql_files(place)) if place.is_dir() else ()
 
 
+def tables_needed(rules: Sequence[Rule]) -> list[tuple[str, str]]:
+    """Of the tables that rules share, those that these read, and those that these are made of; in their order."""
+    folders = dict.fromkeys(rule.folder for rule in rules)
+    there = [
+        table
+        for folder in dict.fromkeys(each for folder in folders for each in (*RESTS_ON.get(folder, ()), folder))
+        for table in (*tables_of(folder), *([(CERTIFICATE, STEPS)] if folder in CERTIFIED else ()))
+    ]
+    read = set().union(*(_read_by(rule.sql) for rule in rules))
+    needed = []
+    for name, sql in reversed(there):
+        if name in read:
+            read |= _read_by(sql)
+            needed.append((name, sql))
+    return needed[::-1]
+
+
+def _read_by(sql: str) -> set[str]:
+    """Tables that it names, its own common table expressions among them."""
+    return set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", sql))
+
+
 def _sql_files(place: Traversable) -> list[tuple[str, str]]:
     files = sorted((each for each in place.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name)
     return [(each.name.removesuffix(".sql"), each.read_text()) for each in files]
@@ -134,7 +160,7 @@ class Judge:
                 self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             if folder in CERTIFIED:
                 steps = self._connection.sql(f"{STEPS} ORDER BY {', '.join(SORTED_BY)}").to_arrow_table()
-                self._connection.register("certificate", certificate(steps))
+                self._connection.register(CERTIFICATE, certificate(steps))
 
     def broken_by(self, rule: Rule) -> list[Broken]:
         result = self._connection.execute(rule.sql)

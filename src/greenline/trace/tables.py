@@ -93,7 +93,7 @@ def load_file(path: Path, report: Report = nobody) -> pa.Table:
     _check_schema(path, table.schema)
     if empty := [name for name in _NEVER_EMPTY if table.column(name).null_count]:
         raise NotATrace(f"{path} has rows without {' or '.join(empty)}")
-    return table.cast(SCHEMA)
+    return _in_our_types(path, table)
 
 
 def rows_in_parquet(path: Path) -> int:
@@ -117,8 +117,12 @@ def _check_schema(path: Path, schema: pa.Schema) -> None:
         raise NotATrace(f"{path} has trace schema version {version}; this Greenline reads version {VERSION}")
     if schema.names != SCHEMA.names:
         raise NotATrace(f"{path} does not have the columns of a trace")
+    _in_our_types(path, schema.empty_table())
+
+
+def _in_our_types(path: Path, table: pa.Table) -> pa.Table:
     try:
-        schema.empty_table().cast(SCHEMA)
+        return table.cast(SCHEMA)
     except pa.ArrowException as error:
         raise NotATrace(f"{path} has a column of another type: {error}") from None
 
