@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from greenline.replication.core import Engine
 from greenline.replication.messages import Manifest
 from greenline.replication.settings import Settings
 from greenline.replication.standing import Standing, standing
 from greenline.simulation.cluster import Cluster
-from greenline.simulation.scenarios.stage import Stage, power_fails
+from greenline.simulation.scenarios.stage import Stage, power_fails, replica
 from greenline.simulation.scripted import Scripted
 
 
@@ -76,3 +78,21 @@ def test_who_is_left_behind_is_named_by_the_others_and_knows_that_it_is_far() ->
     servers.release().settle()
     assert of(servers, "r").is_primary
     assert of(servers, "p").left_behind == ()
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_whole"), [(1 << 20, True), (2_000, False), (0, False)], ids=["enough", "some", "nothing"]
+)
+def test_white_bundles_are_kept_for_readers_up_to_so_many_bytes_but_never_fewer_than_far(
+    kept: int, is_whole: bool
+) -> None:
+    far = 3
+    servers = Stage().script("p q r", retain_white_bytes=kept, line_interval_s=0.01, line_bundles=1, far=far)
+    servers.form("p q r").settle()
+    for number in range(40):
+        servers["p"].submit(f"append l1 {number} {'x' * 100}")
+        servers.settle()
+    p = replica(servers, "p")
+    assert (p.low == 0) == is_whole
+    assert p.live_bytes <= kept or len(p.order) == far
+    assert len(p.order) >= far

@@ -75,6 +75,8 @@ BUNDLE_BYTES = 1 << 20
 """What a bundle holds, and so the longest action."""
 FAR = 64
 """Bundles: of large ones fewer may be exchanged, or written anew, while everybody waits."""
+WHITE, WHITE_BYTES = 10_000, 16 << 20
+"""Bundles that are kept for who reads the order: so many, if they are small. Somebody who wants more says how many."""
 _HIGHEST_MTU = 65_535
 _LEAST_MTU = 576
 
@@ -343,7 +345,9 @@ def _engine(raw: NodeConfig, addresses: dict[ProcId, Address]) -> EngineSettings
     known = [each.name for each in fields(EngineSettings) if each.name not in OURS]
     _refuse_unknown(raw.engine, known, "engine.")
     ours = {"servers": founders, "salt": raw.cluster or "", "bundle_bytes": BUNDLE_BYTES}
-    ours |= {"far": FAR, "retain_after_white": FAR}
+    ours["far"] = FAR
+    if "retain_after_white" not in raw.engine:
+        ours |= {"retain_after_white": WHITE, "retain_white_bytes": WHITE_BYTES}
     try:
         return msgspec.convert(ours | raw.engine, EngineSettings)
     except msgspec.ValidationError as error:

@@ -1,8 +1,8 @@
 """Discarding: bundles that nobody can need any more, and the log that is mostly void.
 
-White is what every server has on disk (GAP 23): nobody will ask for its body again. A server that stays away
-holds the white line back; beyond `retain_at_most` bundles it is left behind, and needs a snapshot when it returns. A
-body goes only once our own database has its effect on disk.
+White is what every server has on disk (GAP 23): no server will ask for its body again, and some are kept only for those
+who read the order from outside. A server that stays away holds the white line back; beyond `retain_at_most` bundles it
+is left behind, and needs a snapshot when it returns. A body goes only once our own database has its effect on disk.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def discard(replica: Replica, discarding: Discarding, in_database: int, out: lis
     if white > discarding.white:
         discarding.white = white
         out.append(Trace("white", position=white))
-    to = min(white - replica.settings.retain_after_white, in_database)
+    to = min(_white_enough(replica, white), in_database)
     bounded = min(_at_most(replica), in_database)
     if max(to, bounded) - replica.low < max(1, len(replica.order) // FEWEST):
         return
@@ -59,12 +59,24 @@ def discard(replica: Replica, discarding: Discarding, in_database: int, out: lis
     out.append(Trace("discard", why, position=replica.low))
 
 
+def _white_enough(replica: Replica, white: int) -> int:
+    """Up to where white bundles go: some are kept for who reads the order, in number and in bytes."""
+    settings = replica.settings
+    by_number = white - settings.retain_after_white
+    return max(by_number, _fitting(replica, settings.retain_white_bytes, white - settings.far))
+
+
 def _at_most(replica: Replica) -> int:
     """Up to where bundles go whoever lacks them: only so many are kept, in number and in bytes."""
     settings = replica.settings
-    to = max(replica.low, replica.green - settings.retain_at_most)
-    excess = replica.live_bytes - settings.retain_bytes
-    while excess > 0 and to < replica.green - settings.far:
+    by_number = replica.green - settings.retain_at_most
+    return max(by_number, _fitting(replica, settings.retain_bytes, replica.green - settings.far))
+
+
+def _fitting(replica: Replica, most: int, last: int) -> int:
+    """Up to where bundles would have to go, but not beyond the last, so that the rest has at most so many bytes."""
+    to, excess = replica.low, replica.live_bytes - most
+    while excess > 0 and to < last:
         to += 1
         excess -= size_of(replica.bodies[replica.at(to)])
     return to

@@ -41,6 +41,7 @@ LEAST = {
     "pieces": 1,
     "line_bundles": 1,
     "retain_after_white": 0,
+    "retain_white_bytes": 0,
     "retain_at_most": 1,
     "retain_bytes": 1,
     "checkpoint_bytes": 0,
@@ -86,7 +87,9 @@ class Settings:
     line_bundles: int = 1_000
     """How many bundles a green line may go unannounced: who keeps up is not to be taken for somebody who is away."""
     retain_after_white: int = 1_000
-    """White bundles that are kept all the same."""
+    """White bundles that are kept all the same, for who reads the order."""
+    retain_white_bytes: int = 1 << 30
+    """The same in bytes of all that is kept, but never fewer than `far` bundles."""
     retain_at_most: int = 1_000_000
     """Green bundles that are kept for a server that stays away. Beyond, it is left behind: it needs a snapshot."""
     retain_bytes: int = 1 << 30
