@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.lab.sites import Lab
 
-from greenline.cli.local import free_ports
+from greenline.cli.ports import free_ports
 
 NAMES = ("p", "q", "r")
 LOOPBACK = "127.0.0.1"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from greenline.cli.local import Local, free_ports, make
+from greenline.cli.local import Local, make
+from greenline.cli.ports import free_ports
 from greenline.node import keyfile
 from greenline.node.calls import call
 from greenline.node.config import Stored, written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from greenline.cli.local import free_ports
+from greenline.cli.ports import free_ports
 
 KEY = "ab" * 32
 

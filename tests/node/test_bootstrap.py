@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from greenline.cli.local import free_ports
+from greenline.cli.ports import free_ports
 from greenline.node import keyfile
 from greenline.node.bootstrap import CannotJoin, found, join
 from greenline.node.calls import call

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from greenline.cli.local import free_ports
+from greenline.cli.ports import free_ports
 from greenline.kernel.codec import seal
 from greenline.kernel.scribe import Depth
 from greenline.node.acquaintance import Acquaintance

@@ -17,7 +17,8 @@ import msgspec
 import pytest
 
 from greenline.cli.cluster import show
-from greenline.cli.local import Local, free_ports, make
+from greenline.cli.local import Local, make
+from greenline.cli.ports import free_ports
 from greenline.cli.reach import reach
 from greenline.client import Client, DataError, OperationalError
 from greenline.database.sqlite.adapter import VERSION

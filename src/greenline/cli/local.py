@@ -10,7 +10,6 @@ import fcntl
 import os
 import re
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from greenline.cli.ports import free_ports
 from greenline.cli.say import Misuse
 from greenline.kernel.identities import ProcId, proc_id
 from greenline.kernel.statements import Member
@@ -323,24 +323,6 @@ def _write_files(place: Path, names: tuple[ProcId, ...], also: str) -> None:
             f'name = "{name}"\ndata = "data/{name}"\nkey = "{name}.key"\nadmin = "{admins[name]}"\n'
             f"local = true\n{also}{tables}"
         )
-
-
-def free_ports(count: int) -> list[int]:
-    """Free for datagrams and for HTTP alike."""
-    ports: list[int] = []
-    held: list[socket.socket] = []
-    while len(ports) < count:
-        stream, datagram = socket.socket(type=socket.SOCK_STREAM), socket.socket(type=socket.SOCK_DGRAM)
-        held += [stream, datagram]
-        stream.bind(("127.0.0.1", 0))
-        try:
-            datagram.bind(stream.getsockname())
-        except OSError:
-            continue
-        ports.append(stream.getsockname()[1])
-    for each in held:
-        each.close()
-    return ports
 
 
 def _loaded(path: Path) -> Checked:
