@@ -26,18 +26,18 @@ $(READY): pyproject.toml constraints.txt
 demo: setup        ## three replicas and a bank through a partition, its healing and a kill -9; then the proof
 	@$(BIN)/greenline demo
 
-# Cores, rules and adapters: each works in processes and files of its own, so two may run side by side.
+# Cores, rules and adapters: any two of their tests may run side by side; of the others, any two files.
 PURE := $(addprefix tests/,kernel trace noticeboard spec simulation ring replication database test_tidy.py)
 
 test: setup        ## every test; at most ten minutes on two cores
 	@$(BIN)/python -m pytest -m "not long" -n 2 --dist worksteal $(PURE)
-	@$(BIN)/python -m pytest -m "not long" $(addprefix --ignore=,$(PURE))
+	@$(BIN)/python -m pytest -m "not long" -n 2 --dist loadgroup $(addprefix --ignore=,$(PURE))
 
 check: setup       ## the fast loop: format, lint, types, import contracts, unit tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo > .lint-imports 2>&1 || { cat .lint-imports; exit 1; }
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long"
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not long"
 
 bench: setup       ## measure the figures that the documentation states
 	@$(BIN)/python -m benchmarks
