@@ -78,6 +78,31 @@ SEVERAL = {
         ],
         insert(range(4, 9), "INSERT INTO a VALUES (?)"),
     ],
+    "has too few parameters for a table that is gone": [
+        [act(1, "CREATE TABLE t (v)"), act(2, "INSERT INTO t VALUES (?)", 1)],
+        [act(3, "DROP TABLE t")],
+        [act(4, "INSERT INTO t VALUES (?)")],
+    ],
+    "has too large a number for a table that has become wider": [
+        [act(1, "CREATE TABLE t (v)"), act(2, "INSERT INTO t VALUES (?)", 1)],
+        [act(3, "ALTER TABLE t ADD COLUMN w")],
+        [act(4, "INSERT INTO t VALUES (?)", 2**63)],
+    ],
+    "asks for a plan with parameters and without": [
+        [act(1, "EXPLAIN SELECT ?", 1)],
+        [act(2, "EXPLAIN SELECT ?")],
+    ],
+    "numbers tables itself": [
+        [
+            act(number, f"CREATE TABLE {name} (id INTEGER PRIMARY KEY AUTOINCREMENT, v)")
+            for number, name in enumerate("abcd", 1)
+        ],
+        [act(5, f"INSERT INTO sqlite_sequence (rowid, name, seq) VALUES ({LAST - 1}, 'x', 1)")],
+        [act(6, "CREATE TRIGGER g AFTER INSERT ON d BEGIN UPDATE sqlite_sequence SET rowid = rowid + (1 << 62); END")],
+        [act(7, "INSERT INTO d (v) VALUES (1)"), act(8, "INSERT INTO d (v) VALUES (1)")],
+        [act(number, f"INSERT INTO {name} (v) VALUES (1)") for number, name in enumerate("abc", 9)],
+        [act(12, "CREATE TABLE seen AS SELECT rowid AS r, * FROM sqlite_sequence")],
+    ],
     "fills a full-text table": [
         [act(1, "CREATE VIRTUAL TABLE f USING fts5(x)")],
         insert(range(2, 12), "INSERT INTO f (x) VALUES (?)"),

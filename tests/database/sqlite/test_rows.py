@@ -74,6 +74,11 @@ ALONE: dict[str, tuple[list[str], str, Row]] = {
         "INSERT INTO t VALUES (?, ?)",
         lambda n: (n, n + 1 if n < 65 else None),
     ),
+    "names are alike but for letters that SQLite tells apart": (
+        ['CREATE TABLE t ("é" DEFAULT (random()), "É" INT)'],
+        'INSERT INTO t ("É") VALUES (?)',
+        lambda n: (n,),
+    ),
     "the time is kept": (
         ["CREATE TABLE t (v, at DEFAULT (strftime('%f', 'now')), r DEFAULT (random()))"],
         "INSERT INTO t (v) VALUES (?)",
@@ -183,6 +188,15 @@ def test_many_at_once_come_to_what_one_by_one_come_to(name: str, tmp_path: Path)
     assert isinstance(open_packed(pack(tuple(actions[1:]))), Series), "they are to be packed as one"
     at_once = played(tmp_path / "p", maker, [actions[:1], actions[1:]])
     assert at_once == played(tmp_path / "q", maker, [[each] for each in actions])
+
+
+def test_the_last_number_of_all_is_given_to_nobody_though_a_sequence_was_set_by_hand(tmp_path: Path) -> None:
+    made = ["CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, v)"]
+    maker, actions = asked(made, "INSERT INTO t (v) VALUES (?)", lambda n: (n,))
+    by_hand = Action("maker@0", 2, encode(work(f"UPDATE sqlite_sequence SET seq = {LAST - 16}")))
+    at_once = played(tmp_path / "p", maker, [actions[:1], [by_hand], actions[1:17]])
+    assert at_once == played(tmp_path / "q", maker, [[each] for each in [actions[0], by_hand, *actions[1:17]]])
+    assert [verdict for verdict, _ in at_once[0][-2:]] == [Verdict.DONE, Verdict.FAILED]
 
 
 @pytest.mark.parametrize("name", TOGETHER | ALONE)

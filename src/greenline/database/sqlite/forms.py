@@ -14,7 +14,7 @@ import msgspec
 from greenline.database.sqlite.failures import Fails, misuse
 from greenline.database.sqlite.permissions import OF_FTS5
 from greenline.database.sqlite.rows import Text, text_of
-from greenline.database.sqlite.tables import FOREIGN
+from greenline.database.sqlite.tables import FOREIGN, SEQUENCES
 from greenline.kernel.statements import Parameters
 
 MOST = 2_000
@@ -33,6 +33,8 @@ class Form(msgspec.Struct, frozen=True, gc=False):
     """It may be executed together with others (`runs`)."""
     rows: Text | None
     """It is a plain insert: perhaps many are one statement."""
+    may_number_tables: bool
+    """It names the table in which SQLite keeps the last number of each AUTOINCREMENT."""
 
 
 class Forms:
@@ -41,12 +43,12 @@ class Forms:
         self._known: dict[str, Form] = {}
         self.get = self._known.get
 
-    def of(self, sql: str, parameters: Parameters) -> Form:
-        """Prepares it, if it was not seen before, and raises what is wrong with it."""
+    def of(self, sql: str, parameters: Parameters, *, is_afresh: bool = False) -> Form:
+        """Prepares it, if it was not seen before or is to be seen afresh, and raises what is wrong with it."""
         known = self._known.get(sql)
-        if known is not None:
+        if known is not None and not is_afresh:
             return known
-        text, form = self._looked_at(sql, parameters)
+        text, form = self._looked_at(sql, parameters, can_cache=not is_afresh)
         if self._has_more(sql[len(text) :]):
             raise Fails(misuse("OneStatement", "there is more after the first statement: send each as one of its own"))
         if OF_FTS5 in sql.lower():
@@ -67,19 +69,20 @@ class Forms:
         self._prepare(sql, parameters, look, can_cache=False)
         return columns[0]
 
-    def _looked_at(self, sql: str, parameters: Parameters) -> tuple[str, Form]:
+    def _looked_at(self, sql: str, parameters: Parameters, *, can_cache: bool) -> tuple[str, Form]:
         seen: list[tuple[str, Form]] = []
 
         def look(cursor: apsw.Cursor, text: str, _: Any) -> bool:
             changes_rows = _CHANGES_ROWS.match(sql) is not None and not cursor.is_explain
             has_rows = bool(cursor.get_description())
-            may_run = changes_rows and not has_rows and _COUNTERS.search(sql) is None
+            numbers = SEQUENCES in sql.lower()
+            may_run = changes_rows and not has_rows and not numbers and _COUNTERS.search(sql) is None
             rows = text_of(sql) if may_run else None
-            form = Form(cursor.is_readonly, has_rows, bool(cursor.is_explain), changes_rows, may_run, rows)
+            form = Form(cursor.is_readonly, has_rows, bool(cursor.is_explain), changes_rows, may_run, rows, numbers)
             seen.append((text, form))
             return False
 
-        self._prepare(sql, parameters, look, can_cache=True)
+        self._prepare(sql, parameters, look, can_cache=can_cache)
         return seen[0]
 
     def _has_more(self, rest: str) -> bool:

@@ -10,6 +10,7 @@ and whatever is not sure is left to be done one by one.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,8 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     """How its rows are inserted together, as the schema is now."""
 
     text: Text
+    table: str
+    """Its name, as it was made."""
     key: int | None
     """Which parameter is the rowid; None: it is the next one."""
     last: str
@@ -84,7 +87,7 @@ def plan_of(text: Text, connection: apsw.Connection) -> Plan | None:
         return None
     columns: list[Any] = connection.execute(_COLUMNS, (found[0],), prepare_flags=OURS).fetchall()
     names = [name for name, _, _, _, _ in columns]
-    given = [name.lower() for name in text.columns] or names
+    given = [_folded(name) for name in text.columns] or names
     if not len(given) == len(set(given)) == text.width or not set(given) <= set(names) or _ROWIDS & set(names):
         return None
     for name, _, default, _, hidden in columns:
@@ -94,7 +97,7 @@ def plan_of(text: Text, connection: apsw.Connection) -> Plan | None:
     keys = [name for name, _, _, pk, _ in columns if pk and is_aliased]
     key = given.index(keys[0]) if keys and keys[0] in given else None
     quoted = found[0].replace('"', '""')
-    return Plan(text, key, f'SELECT max(_rowid_) FROM "{quoted}"')
+    return Plan(text, found[0], key, f'SELECT max(_rowid_) FROM "{quoted}"')
 
 
 def insert(connection: apsw.Connection, plan: Plan, rows: Sequence[Parameters], flags: int) -> list[int] | None:
@@ -114,8 +117,18 @@ def insert(connection: apsw.Connection, plan: Plan, rows: Sequence[Parameters], 
     if connection.changes() != count:
         return None
     last = connection.last_insert_rowid()
+    if key is None and last == LAST_ROWID:
+        return None  # AUTOINCREMENT may count from where no row is
     return ids or list(range(last - count + 1, last + 1))
 
 
 def _bare(name: str) -> str:
     return name.strip('"')
+
+
+def _folded(name: str) -> str:
+    """As SQLite compares names: only the letters of ASCII have two cases."""
+    return name.translate(_LOWER)
+
+
+_LOWER = {ord(letter): letter.lower() for letter in string.ascii_uppercase}

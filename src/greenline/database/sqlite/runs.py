@@ -116,16 +116,23 @@ def _insert_rows(executor: Executor, sql: str, rows: Sequence[Parameters], value
     if plan is None:
         return 0
     connection.set_update_hook(None)  # no row has the last rowid, and calling us for each would cost more than the row
+    onlooker = executor.onlooker
+    if onlooker is not None:
+        onlooker.pause()
     try:
         for size in SIZES:
             while len(rows) - done >= size:
                 ids = insert(connection, plan, rows[done : done + size], FOREIGN)
                 if ids is None:
                     raise _Unsure
+                if onlooker is not None:
+                    onlooker.inserted(plan.table, ids)
                 values += [_HEAD_OF_ONE + encode(each) + _TAIL for each in ids]
                 done += size
     finally:
         watch_rowids(connection, executor.moment)
+        if onlooker is not None:
+            onlooker.listen()
     return done
 
 

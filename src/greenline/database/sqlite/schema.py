@@ -5,13 +5,16 @@ from __future__ import annotations
 import apsw
 
 from greenline.database.sqlite.rows import Plan, Text, plan_of
-from greenline.database.sqlite.tables import NAMES, OURS, PREFIX
+from greenline.database.sqlite.tables import NAMES, OURS, PREFIX, SEQUENCES
 
-_SPECIAL = """
-SELECT EXISTS (
-    SELECT 1 FROM sqlite_schema WHERE sql LIKE '%deferred%' OR sql LIKE '%changes%' OR sql LIKE '%virtual%'
-)
+_SPECIAL = f"""
+SELECT
+    EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE '%deferred%' OR sql LIKE '%changes%' OR sql LIKE '%virtual%'),
+    EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND sql LIKE '%{SEQUENCES}%')
 """
+_HIGHEST = f"SELECT max(rowid) FROM {SEQUENCES}"
+_HIGH = 1 << 62
+"""SQLite numbers rows from the highest on, and by chance when there is no higher number."""
 _NAMES = f"SELECT name FROM sqlite_schema WHERE lower(name) LIKE '{PREFIX.replace('_', '@_')}%' ESCAPE '@'"
 _REFERENCES = f"""
 SELECT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
@@ -28,6 +31,7 @@ class Schema:
         self._connection = connection
         self._is_known = False
         self._is_plain = False
+        self._may_number_tables = False
         self._plans: dict[Text, Plan | None] = {}
 
     def has_changed(self) -> None:
@@ -49,11 +53,29 @@ class Schema:
         Deferred keys, triggers that count changes, and virtual tables, which write what they have gathered when a
         savepoint ends, do.
         """
-        if not self._is_known:
-            ((is_special,),) = self._connection.execute(_SPECIAL, prepare_flags=OURS)
-            self._is_plain = not is_special
-            self._is_known = True
+        self._know()
         return self._is_plain
+
+    @property
+    def may_number_tables(self) -> bool:
+        """Some trigger names the table of AUTOINCREMENT's numbers."""
+        self._know()
+        return self._may_number_tables
+
+    def are_tables_numbered_low(self) -> bool:
+        """Of that table, no row has a rowid after which SQLite might draw one by chance; no hook tells of it."""
+        try:
+            highest = self._connection.execute(_HIGHEST, prepare_flags=OURS).get
+        except apsw.SQLError:
+            return True  # there is no such table
+        return highest is None or highest < _HIGH
+
+    def _know(self) -> None:
+        if not self._is_known:
+            ((is_special, may_number),) = self._connection.execute(_SPECIAL, prepare_flags=OURS)
+            self._is_plain = not is_special and not may_number
+            self._may_number_tables = bool(may_number)
+            self._is_known = True
 
     def why_not(self) -> str | None:
         """What a client has made of it that would be in our way: the authorizer is not told everything."""

@@ -1,8 +1,12 @@
 """Statements: one action's, together or not at all, and what they come to; and what a query comes to.
 
+What is known of a text and was prepared before makes things quick, and must not be seen: SQLite looks at parameters of
+what is prepared before it finds that a table is gone, and a replica that was just restarted has prepared nothing. So an
+action that fails before it runs is done again, alone, as if nothing were known, and only then judged.
+
 An action has so many steps of SQLite's virtual machine and no more, at every replica the same: time would differ. A
 prepared statement that is used again does not begin to count at zero, so its count may be too high, never too low: on
-coming to the limit the action is done again with statements of its own, and only then judged. SQLite rolls back
+coming to the limit the action is done alone as well. SQLite rolls back
 the whole transaction when it is stopped in the middle of a change, as it does for OR ROLLBACK: then all that was open
 is gone (`Vanished`), and whoever holds the transaction does it again, without this action.
 """
@@ -11,6 +15,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
+from typing import Protocol
 
 import apsw
 
@@ -21,6 +27,7 @@ from greenline.database.sqlite.forms import Forms, names
 from greenline.database.sqlite.limits import Limits
 from greenline.database.sqlite.permissions import CHANGES_NOTHING
 from greenline.database.sqlite.schema import Schema
+from greenline.database.sqlite.tables import SEQUENCES
 from greenline.kernel.statements import Conflict, Failure, Inquiry, Question, Result, Statement, Trial, Work
 
 PACE = 10_000
@@ -31,6 +38,9 @@ VALUE_BYTES = 9
 """What a value takes at most, but for texts and blobs, which have a length."""
 LAST_ROWID_TAKEN = misuse(
     "LastRowid", "a table would hold the rowid 9223372036854775807, after which SQLite draws rowids by chance"
+)
+TABLES_NUMBERED_HIGH = misuse(
+    "LastRowid", f"a row of {SEQUENCES} would have such a rowid that SQLite may draw the next one by chance"
 )
 _OF_A_QUERY = "query"
 UNKEPT = Failure(apsw.SQLITE_CONSTRAINT_FOREIGNKEY, "ConstraintForeignkey", "FOREIGN KEY constraint failed")
@@ -51,6 +61,18 @@ class Vanished(Exception):
         """Which action of its bundle it was, if that is known where it is found."""
 
 
+class Onlooker(Protocol):
+    """Somebody else whom SQLite tells of each row. Of rows that are inserted together, we do: once."""
+
+    def pause(self) -> None: ...
+
+    def inserted(self, table: str, rowids: Sequence[int]) -> None:
+        """In a table where that was all that happened. It may still be undone."""
+        ...
+
+    def listen(self) -> None: ...
+
+
 class Executor:
     def __init__(self, connection: apsw.Connection, moment: Moment, limits: Limits) -> None:
         self.connection = connection
@@ -60,6 +82,7 @@ class Executor:
         self._limits = limits
         self._most = limits.steps // PACE
         self._deadline: float | None = None
+        self.onlooker: Onlooker | None = None
         self.is_over = False
         """We have stopped it: it took too many steps, or too long."""
         connection.set_progress_handler(self._on_steps, PACE)
@@ -112,7 +135,7 @@ class Executor:
         self.is_over = False
 
     def _attempt(self, work: Work, session: str, number: int, is_alone: bool) -> Came | None:
-        """None: it came to the limit of steps, and is to be done alone."""
+        """None: it came to the limit of steps, or failed by what was known before, and is to be done alone."""
         self.begin(work, session, number)
         results: list[Result] = []
         left = self._limits.value_bytes
@@ -125,8 +148,11 @@ class Executor:
                 results.append(result)
             self._check_keys()
         except Fails as fails:
-            return _at(fails.failure, len(results))
-        except (apsw.Error, *OF_PARAMETERS) as error:
+            return _at(fails.failure, len(results)) if is_alone else None
+        except OF_PARAMETERS as error:
+            is_judged = is_alone or not self.connection.in_transaction
+            return self._failed(error, is_alone, len(results)) if is_judged else None
+        except apsw.Error as error:
             return self._failed(error, is_alone, len(results))
         return tuple(results)
 
@@ -147,7 +173,7 @@ class Executor:
         before = connection.total_changes()
         self.moment.is_foreign = True
         try:
-            form = self.forms.of(sql, parameters)
+            form = self.forms.of(sql, parameters, is_afresh=not can_cache)
             if form.is_explain:
                 raise Fails(misuse("NotHere", "how a statement is carried out is for a query to ask"))
             cursor = connection.execute(sql, parameters, can_cache=can_cache, prepare_flags=FOREIGN)
@@ -164,6 +190,8 @@ class Executor:
                 raise Fails(misuse("NotHere", why))
         if self.moment.took_last_rowid:
             raise Fails(LAST_ROWID_TAKEN)
+        if (form.may_number_tables or self.schema.may_number_tables) and not self.schema.are_tables_numbered_low():
+            raise Fails(TABLES_NUMBERED_HIGH)
         return Result(changes, last_id, columns, rows), size
 
     def _fetched(

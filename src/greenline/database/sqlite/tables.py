@@ -18,6 +18,8 @@ FORMAT = 1
 PREFIX = "greenline_"
 SECRET, ROLES = "greenline_users", "greenline_roles"
 """What passwords are checked against; and who may do what, which may be read."""
+SEQUENCES = "sqlite_sequence"
+"""Where SQLite keeps the last number of each AUTOINCREMENT; clients may write to it."""
 OURS = apsw.SQLITE_PREPARE_PERSISTENT
 FOREIGN = apsw.SQLITE_PREPARE_NORMALIZE
 """`prepare_flags` of our own statements and of clients'. SQLite does nothing about the second; but prepared statements
