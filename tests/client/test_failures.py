@@ -309,6 +309,49 @@ def test_a_write_that_is_refused_for_good_stops_no_other() -> None:
     play(story)
 
 
+def test_a_write_that_is_refused_for_good_leaves_what_was_accepted_before_it_alone() -> None:
+    """Who was refused need not wait for it, either."""
+
+    async def story(stage: Stage) -> None:
+        server = await stage.server()
+        async with client(server) as db:
+            await db.execute(TABLE)
+            server.is_primary = False
+            accepted = await db.execute(INSERT, ("a",), wait="accepted")
+            server.refuses.append(port.Refused(1, "this never", is_retriable=False))
+            with pytest.raises(Refused, match="this never"):
+                await db.execute(INSERT, ("b",), wait="accepted")
+            behind = await db.execute(INSERT, ("c",), wait="accepted")
+            server.join()
+            await accepted.green()
+            await behind.green()
+            assert stage.written == ["a", "c"]
+            assert accepted.session != behind.session
+
+    play(story)
+
+
+def test_nobody_is_told_accepted_while_what_stands_before_it_is_not() -> None:
+    """Nothing behind a request that was refused can be decided, though the node has taken it."""
+
+    async def story(stage: Stage) -> None:
+        server = await stage.server()
+        async with client(server) as db:
+            await db.execute(TABLE)
+            server.is_primary = False
+            server.refuses.append(port.Refused(1, "too much to do"))
+            told: list[str] = []
+
+            async def write(name: str, level: str) -> None:
+                await db.execute(INSERT, (name,), wait="accepted", level=level)
+                told.append(name)
+
+            await asyncio.gather(write("a", "local"), write("b", "memory"))
+            assert told == ["a", "b"]
+
+    play(story)
+
+
 def test_a_query_that_was_not_answered_is_asked_again_elsewhere() -> None:
     async def story(stage: Stage) -> None:
         p, q = await stage.server("p"), await stage.server("q")

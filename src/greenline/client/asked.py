@@ -88,7 +88,7 @@ class Part:
     """A run of one call's actions with consecutive numbers of one session."""
 
     __slots__ = (
-        *("asked", "first", "is_settled", "is_taken", "is_told", "level"),
+        *("asked", "first", "is_known_taken", "is_settled", "is_taken", "is_told", "level"),
         *("refusal", "session", "size", "start", "stop", "times", "where"),
     )
 
@@ -107,6 +107,8 @@ class Part:
         self.refusal: Error | None = None
         """Why it is not to be repeated."""
         self.is_taken = False
+        self.is_known_taken = False
+        """Also to who asked for it: so is all that was asked for before it in its session."""
         self.is_settled = False
         self.where: Where | None = None
         self.level = asked.level
@@ -126,6 +128,10 @@ class Part:
         if not self.is_taken:
             self.is_taken = True
             self.where = where
+
+    def tell_taken(self) -> None:
+        if not self.is_known_taken:
+            self.is_known_taken = True
             self.asked.take(len(self))
 
     def settle(self, outcomes: Sequence[Outcome], where: Where, level: Level) -> None:
@@ -147,6 +153,7 @@ class Part:
             single = Part(self.asked, self.start + ahead, self.start + ahead + 1, len(body))
             single.session, single.first = self.session, self.first + ahead
             single.times, single.is_taken, single.where = self.times, self.is_taken, self.where
+            single.is_known_taken = self.is_known_taken
             singles.append(single)
         at = self.asked.parts.index(self)
         self.asked.parts[at : at + 1] = singles
@@ -161,6 +168,10 @@ class Session:
         self.received = 0
         self.outstanding: deque[Part] = deque()
         """In the order of their numbers: all after `received`."""
+        self.in_flight = 0
+        """Parts of it that were sent on this connection and are not answered there."""
+        self._untold: deque[Part] = deque()
+        """Of which nobody was told that they are accepted."""
 
     @property
     def room(self) -> int:
@@ -174,9 +185,10 @@ class Session:
         part.session = self.name
         part.first = self.last + 1
         part.times = 0
-        part.is_told = False
+        part.is_told = part.is_taken = False
         self.last += len(part)
         self.outstanding.append(part)
+        self._untold.append(part)
 
     def actions_of(self, part: Part) -> Iterator[Action]:
         for number, body in enumerate(part.bodies, part.first):
@@ -196,7 +208,15 @@ class Session:
                 single.is_told = True
                 undecided.append(single)
         self.outstanding = deque(each for kept in self.outstanding for each in (singles if kept is part else [kept]))
+        self._untold = deque(each for each in self.outstanding if not each.is_known_taken)
         return undecided
+
+    def tell_taken(self) -> None:
+        """Of what is accepted, up to the first that is not: what stands behind that one cannot be decided before it."""
+        while self._untold and (self._untold[0].is_taken or self._untold[0].is_settled):
+            part = self._untold.popleft()
+            if not part.is_settled:
+                part.tell_taken()
 
     def receive(self) -> None:
         """Of all that is settled without a gap, the outcomes need not be kept for us any more."""
@@ -215,6 +235,7 @@ class Session:
         is_void = False
         for part in self.outstanding:
             if part.is_settled:
+                is_void = is_void or part.refusal is not None
                 continue
             is_void = is_void or part.times == 0 or (part.times == 1 and part.is_told)
             if is_void and part.refusal is not None:

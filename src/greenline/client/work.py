@@ -67,7 +67,9 @@ def body(statements: tuple[Statement, ...], at: tuple[int, int]) -> bytes:
 
 
 def question(asked: Statement) -> bytes:
-    return _encoded(Question(*moment(), asked))
+    """It has no session and no number to draw chance from, only its own beginning."""
+    now, _ = moment()
+    return _encoded(Question(now, _chance(63), asked))
 
 
 def trial(statements: tuple[Statement, ...], at: tuple[int, int]) -> bytes:

@@ -37,8 +37,8 @@ class Writes:
         """Not, or not all, cut into parts."""
         self._again: deque[Part] = deque()
         """To be numbered anew, before what is queued."""
-        self._sessions: deque[Session] = deque()
-        """The last one is where new requests go; the others wait for answers."""
+        self._sessions: dict[str, Session] = {}
+        """By name, as they were begun. The last one is where new requests go; the others wait for answers."""
         self._in_flight: dict[int, list[Part]] = {}
         """What was sent on this connection and is not answered, by ticket."""
         self._taken: set[int] = set()
@@ -58,7 +58,7 @@ class Writes:
     @property
     def is_waiting(self) -> bool:
         """Does anybody wait for an answer?"""
-        return bool(self._queue or self._again or any(session.outstanding for session in self._sessions))
+        return bool(self._queue or self._again or any(session.outstanding for session in self._sessions.values()))
 
     def ask(self, asked: Asked) -> None:
         self._queue.append(asked)
@@ -87,6 +87,8 @@ class Writes:
         self._connection = None
         self._in_flight.clear()
         self._taken.clear()
+        for session in self._sessions.values():
+            session.in_flight = 0
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
@@ -97,7 +99,7 @@ class Writes:
     def close(self, reason: str) -> None:
         """Nothing will be asked again."""
         self.detach()
-        for session in self._sessions:
+        for session in self._sessions.values():
             self._again.extend(session.close(reason))
         for part in self._again:
             part.fail(InterfaceError(f"{reason}; nothing came of it"))
@@ -131,9 +133,15 @@ class Writes:
 
     def _session(self) -> Session:
         """Where new requests go."""
-        if not self._sessions or (self._sessions[-1].room <= 0 and self._sessions[-1].is_all_taken):
-            self._sessions.append(Session(f"c{secrets.token_hex(8)}@{self._green}"))
-        return self._sessions[-1]
+        last = self._newest
+        if last is None or last.name in self._over or (last.room <= 0 and last.is_all_taken):
+            last = Session(f"c{secrets.token_hex(8)}@{self._green}")
+            self._sessions[last.name] = last
+        return last
+
+    @property
+    def _newest(self) -> Session | None:
+        return self._sessions[next(reversed(self._sessions))] if self._sessions else None
 
     def _next_part(self, room: int) -> Part:
         if self._again:
@@ -163,11 +171,12 @@ class Writes:
     def _send_frame(self, parts: list[Part]) -> None:
         assert self._connection is not None
         ticket = next(self._tickets)
-        sessions = {session.name: session for session in self._sessions}
+        sessions = self._sessions
         actions = tuple(itertools.chain.from_iterable(sessions[part.session].actions_of(part) for part in parts))
         level, tell_taken = _manner(parts[0])
         for part in parts:
             part.times += 1
+            sessions[part.session].in_flight += 1
         self._in_flight[ticket] = parts
         self._connection.send(wire.Write(ticket, len(actions), pack(actions), level, tell_taken))
 
@@ -176,7 +185,8 @@ class Writes:
         self._is_troubled = False
         if self._connection is not None:
             here = {id(part) for parts in self._in_flight.values() for part in parts}
-            unanswered = [part for session in self._sessions for part in session.outstanding if not part.is_settled]
+            going_on = [session for session in self._sessions.values() if session.name not in self._over]
+            unanswered = [part for session in going_on for part in session.outstanding if not part.is_settled]
             self._send([part for part in unanswered if id(part) not in here])
             self._flush_soon()
 
@@ -190,14 +200,18 @@ class Writes:
             for part in self._in_flight[answer.ticket]:
                 part.take(answer.where)
             self._taken.add(answer.ticket)
+            self._tell_taken(self._in_flight[answer.ticket])
             self._flush_soon()
             self._go_on()
             return True
         parts = self._in_flight.pop(answer.ticket)
         self._taken.discard(answer.ticket)
+        for part in parts:
+            self._sessions[part.session].in_flight -= 1
         match answer:
             case wire.Done():
                 self._on_done(answer, parts)
+                self._tell_taken(parts)
             case wire.No():
                 self._on_no(answer, parts)
             case wire.Lost():
@@ -210,12 +224,11 @@ class Writes:
         if len(done.outcomes) != sum(map(len, parts)):
             self._elsewhere(f"it gave {len(done.outcomes)} outcomes for {sum(map(len, parts))} actions")
             return
-        sessions = {session.name: session for session in self._sessions}
         at = 0
         for part in parts:
             outcomes = done.outcomes[at : at + len(part)]
             at += len(part)
-            session = sessions[part.session]
+            session = self._sessions[part.session]
             if session.answer(part, outcomes, done.where, done.level):
                 self._is_troubled = True
                 if verdicts := _SESSION_IS_OVER & {outcome.verdict for outcome in outcomes}:
@@ -236,6 +249,8 @@ class Writes:
         else:
             for part in parts:
                 part.refusal = refusal_of(no.kind, no.reason)
+                if part.times == 1:
+                    part.fail(part.refusal)  # there is no other copy of it; what stands before it may take hours
         self._over.update({part.session: no.reason for part in parts})
 
     def _elsewhere(self, reason: str) -> None:
@@ -245,6 +260,7 @@ class Writes:
     def _go_on(self) -> None:
         if not self._is_troubled:
             self._troubles = 0
+            self._close_what_is_over()
             self._drop_finished()
             self._flush_soon()
         elif self._is_all_heard_of:
@@ -273,16 +289,19 @@ class Writes:
         if connection is self._connection and self._is_troubled and self._is_all_heard_of:
             self._send_again()
 
+    def _tell_taken(self, parts: Iterable[Part]) -> None:
+        for name in {part.session for part in parts}:
+            self._sessions[name].tell_taken()
+
     def _close_what_is_over(self) -> None:
-        for session in [session for session in self._sessions if session.name in self._over]:
-            self._again.extend(session.close(self._over[session.name]))
-            self._sessions.remove(session)
-        self._over.clear()
+        """But for those of which something is on its way: it is accepted, and will be answered."""
+        for name in [name for name in self._over if not self._sessions[name].in_flight]:
+            self._again.extend(self._sessions.pop(name).close(self._over.pop(name)))
 
     def _drop_finished(self) -> None:
         if len(self._sessions) > 1:
-            newest = self._sessions[-1]
-            self._sessions = deque(each for each in self._sessions if each.outstanding or each is newest)
+            newest = self._newest
+            self._sessions = {name: each for name, each in self._sessions.items() if each.outstanding or each is newest}
 
 
 def _manner(part: Part) -> tuple[Level, bool]:
