@@ -11,7 +11,7 @@ import struct
 import pytest
 
 from greenline.access import wire
-from greenline.kernel.actions import Action, OutcomeOf, Read, Verdict, pack
+from greenline.kernel.actions import Action, OutcomeOf, Read, Series, Verdict, pack, pack_series
 from greenline.kernel.statements import (
     Inquiry,
     Member,
@@ -220,6 +220,9 @@ def test_a_closed_desk_sends_clients_elsewhere_and_keeps_those_it_has() -> None:
 DEEP = b"\x91" * 5000 + b"\x00"
 """Nested so deeply that it depends on the reader whether it can be opened."""
 LONG = "x" * 600
+_SERIES = pack_series(Series("c1@0", 1, 0, body(), (b"",) * 4))
+HIDING = _SERIES[:5] + bytes([_SERIES[5] + 1]) + _SERIES[6:] + b"\x91" * 50 + b"\x00"
+"""A series with one field more."""
 BAD_ACTIONS = {
     "no actions at all": (b"nonsense", 1),
     "none": (pack(()), 0),
@@ -237,6 +240,11 @@ BAD_ACTIONS = {
     "too deep in a parameter": (pack((Action("c1@0", 1, b"\x94\x01\x00\x00\x91\x92\xa1x\x91" + DEEP),)), 1),
     "too deep behind a statement": (pack((Action("c1@0", 1, b"\x94\x01\x00\x00\x91\x94\xa1x\x90\xc4\x00" + DEEP),)), 1),
     "too deep behind an action": (b"\x91\x97\xa4c1@0\x01\xc4\x00\x00\xc2\x90" + DEEP, 1),
+    "deep enough behind an action": (b"\x91\x97\xa4c1@0\x01\xc4\x00\x00\xc2\x90" + b"\x91" * 50 + b"\x00", 1),
+    "deep enough behind a series": (HIDING, 4),
+    "more in a series than may be under way": (pack_series(Series("c1@0", 1, 0, body(), (b"",) * 257)), 257),
+    "too many": (pack(tuple(Action("c1@0", 1, b"") for _ in range(5000))), 5000),
+    "packed in more bytes than it takes": (b"\x91\x96\xa4c1@0\xcd\x00\x01" + encode(body()) + b"\x00\xc2\x90", 1),
     "a list in a long body": (pack((Action("c1@0", 1, body("SELECT ?, ?", LONG, [1])),)), 1),
     "long and no statements": (pack((Action("c1@0", 1, encode((1, 0, 0, LONG))),)), 1),
     "long and short of parts": (pack((Action("c1@0", 1, b"\x94\x01" + encode(LONG)),)), 1),

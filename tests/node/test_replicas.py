@@ -152,8 +152,18 @@ def test_replicas_come_and_go_while_the_cluster_runs(tmp_path: Path) -> None:
             assert "is removed" in greenline("remove", "r", "--dead", "--dir", tmp_path)
             until_primary(bigger, "q s")
             assert asyncio.run(count(bigger, "q")) == 300
+            assert "not a replica of this cluster any more" in greenline("restart", "r", "--dir", tmp_path)
         finally:
-            bigger.stop_all()
+            local.stop_all()
+        assert [bigger.pid(name) for name in bigger.names] == [None] * 4, "also one that came while others looked"
+
+
+def test_what_a_database_holds_is_for_its_node_to_read(tmp_path: Path) -> None:
+    with databases(tmp_path, "p") as local:
+        greenline("backup", str(tmp_path / "copy.db"), "--dir", tmp_path)
+        kept = [path for path in (tmp_path / "copy.db", *local.configs["p"].data.rglob("*")) if path.is_file()]
+        assert any(path.name == "greenline.db" for path in kept)
+        assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
 def test_a_leaver_that_dies_before_it_is_let_go_is_let_go_when_it_is_back(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from greenline.replication.port import BundleId, Leave, Level, Reads, Weigh, Whe
 VERSION = 1
 MOST_BYTES = 64 << 20
 """Of a frame, either way."""
+MOST_ACTIONS = 4096
+"""Of one `Write`: short ones could else keep everybody busy for seconds."""
 UNKNOWN_YET_BYTES = 4096
 """Of a frame from somebody who has not been welcomed."""
 _LENGTH = struct.Struct(">I")

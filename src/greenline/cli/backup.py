@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from greenline.cli.local import PLACE, make
+from greenline.cli.node import OURS_ALONE
 from greenline.cli.reach import configs_in
 from greenline.cli.say import Misuse, aside, line
 from greenline.database.sqlite.backups import NoBackup, begin_anew, take
@@ -31,6 +33,7 @@ def backup(
     config = configs.get(name or next(iter(configs)))
     if config is None:
         raise Misuse(f"there is no {name!r} in {place}; there is {' '.join(configs)}")
+    os.umask(OURS_ALONE)
     try:
         position = take(config.data / DATABASE_DIRECTORY, target)
     except NoBackup as mistake:
@@ -46,6 +49,7 @@ def restore(
     """Begin a new cluster with what is in a backup. It is another one: new keys, a new order; users stay."""
     if place.exists() and any(place.iterdir()):
         raise Misuse(f"{place} is not empty; a restored cluster is a new one, choose a new --dir")
+    os.umask(OURS_ALONE)
     if me is None:
         data, names = (
             make(place, ("p",)).configs["p"].data,

@@ -71,7 +71,11 @@ def kill(name: Annotated[str, typer.Argument(help="Which node.")], place: Place 
 
 def restart(name: Annotated[str, typer.Argument(help="Which node.")], place: Place = PLACE) -> None:
     """Start a node of a local cluster again, from what its disk has."""
-    line(f"{name}  up, in its life {Local(place).restart(name).incarnation}")
+    local = Local(place)
+    line(f"{name}  up, in its life {local.restart(name).incarnation}")
+    others = [local.status(other) for other in local.names if other != name]
+    if any(isinstance(each, Status) and name in each.gone for each in others):
+        line(f"{name}  was removed, or has left: it is not a replica of this cluster any more, whatever it says itself")
 
 
 def known(place: Path) -> dict[ProcId, Address]:

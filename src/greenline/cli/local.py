@@ -161,7 +161,8 @@ class Local:
 
     def _processes(self) -> set[int]:
         """Those that run, and those of ours that have not come to it yet."""
-        running = {self.pid(name) for name in self.names}
+        # Some may have come since we looked: `greenline join` in another terminal.
+        running = {holder(_loaded(path).data) for path in self.place.glob("*.toml")}
         ours = {pid for name, pid in self._children.items() if not self._has_failed(name)}
         return ours | {pid for pid in running if pid is not None}
 

@@ -178,7 +178,10 @@ def user(
 
 
 def _new_password(name: str) -> str:
-    return os.environ.get(NEW_PASSWORD) or getpass.getpass(f"a password for {name} (or set {NEW_PASSWORD}): ")
+    try:
+        return os.environ.get(NEW_PASSWORD) or getpass.getpass(f"a password for {name} (or set {NEW_PASSWORD}): ")
+    except EOFError:
+        raise Misuse(f"{name} needs a password: set {NEW_PASSWORD}, or type it at a terminal") from None
 
 
 def asked(reached: Reach, ask: Callable[[Client], Awaitable[_T]], within: float = 30.0) -> _T:

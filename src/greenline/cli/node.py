@@ -32,6 +32,8 @@ Examples:
 """
 
 STDOUT = 1
+OURS_ALONE = 0o077
+"""What a database holds, passwords' verifiers among it, is for who may ask it: its files are nobody else's to read."""
 
 
 def node(
@@ -77,6 +79,7 @@ def _joined(token: str, name: str, place: Path) -> Path:
 
 
 async def _live(config: Checked) -> None:
+    os.umask(OURS_ALONE)
     outlet = Outlet(STDOUT)
     service = Service(config, partial(tell, outlet))
     service.stop_on_signals()

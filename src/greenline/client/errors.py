@@ -130,6 +130,8 @@ _FAMILIES: dict[int, type[DatabaseError]] = {
 
 def error_of(failure: Failure, position: int = 0) -> DatabaseError:
     family = _FAMILIES.get(failure.code & 0xFF, OperationalError)
+    if failure.kind == "Parameters":
+        family = ProgrammingError  # it never came so far that a constraint could be broken
     return family(failure.message, code=failure.code, kind=failure.kind, position=position)
 
 

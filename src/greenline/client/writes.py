@@ -158,13 +158,15 @@ class Writes:
     def _send(self, parts: Iterable[Part]) -> None:
         """In as few frames as may be."""
         frame: list[Part] = []
-        size = 0
+        size = count = 0
         for part in parts:
-            if frame and (_manner(part) != _manner(frame[0]) or size + part.size > FRAME_BYTES):
+            is_full = size + part.size > FRAME_BYTES or count + len(part) > wire.MOST_ACTIONS
+            if frame and (is_full or _manner(part) != _manner(frame[0])):
                 self._send_frame(frame)
-                frame, size = [], 0
+                frame, size, count = [], 0, 0
             frame.append(part)
             size += part.size
+            count += len(part)
         if frame:
             self._send_frame(frame)
 

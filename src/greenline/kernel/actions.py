@@ -134,7 +134,11 @@ _LITTLE = 16
 
 def pack(actions: tuple[Action, ...]) -> bytes:
     series = _series_of(actions) if len(actions) >= _FEW else None
-    return _ENCODER.encode(actions) if series is None else pack_series(series)
+    return pack_singly(actions) if series is None else pack_series(series)
+
+
+def pack_singly(actions: tuple[Action, ...]) -> bytes:
+    return _ENCODER.encode(actions)
 
 
 def pack_series(series: Series) -> bytes:

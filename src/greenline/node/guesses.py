@@ -3,7 +3,7 @@
 Each host has so many guesses, and so has each user at a host: one more comes every few seconds, up to that many. A
 guess is paid for before it is looked at, slowly, and given back if it was right. Whoever has none left is told when
 there is one, whether it would have been right or not: otherwise the answer would be worth guessing for. Who is wrong
-about one user leaves the others at its host their own.
+about one user leaves the others at its host what the host has left in all.
 
 All hosts together fill no more than a table of fixed size; the one that was seen longest ago is forgotten first.
 """

@@ -14,7 +14,7 @@ import msgspec
 
 from greenline.access import wire
 from greenline.kernel import statements
-from greenline.kernel.actions import Action, Series, born_at, open_packed
+from greenline.kernel.actions import WINDOW, Action, Packed, Series, born_at, open_packed, pack_series, pack_singly
 from greenline.kernel.codec import Garbled
 from greenline.kernel.statements import Inquiry, Statement, Trial
 from greenline.node.edge import Declined, Desk, Limits
@@ -44,6 +44,7 @@ class Scrutiny:
             packed = open_packed(write.actions)
         except Garbled as error:
             raise Declined("malformed", f"the actions cannot be opened: {error}") from None
+        self._demand_canonical(write.actions, packed)
         count = len(packed.tails) if isinstance(packed, Series) else len(packed)
         if count != write.count or not count:
             raise Declined("malformed", f"these are {count} actions, and should be {write.count}, at least one")
@@ -53,6 +54,20 @@ class Scrutiny:
             self.demand_sound_session(packed.session)
         else:
             self._demand_each_sound(packed.actions)
+
+    @staticmethod
+    def _demand_canonical(actions: bytes, packed: Packed) -> None:
+        """Nothing hides behind the last field of anything, and nothing that takes long to decide is short to send."""
+        if isinstance(packed, Series):
+            if len(packed.tails) > WINDOW:
+                raise Declined("malformed", f"a session has at most {WINDOW} requests under way; send fewer at a time")
+            again = pack_series(packed)
+        else:
+            if len(packed) > wire.MOST_ACTIONS:
+                raise Declined("malformed", f"at most {wire.MOST_ACTIONS} actions are taken at a time; send fewer")
+            again = pack_singly(packed)
+        if again != actions:
+            raise Declined("malformed", "the actions are packed otherwise than greenline.kernel.actions does")
 
     def _demand_each_sound(self, actions: tuple[Action, ...]) -> None:
         session: str | None = None

@@ -70,7 +70,7 @@ class Checkpoints:
         self._is_closed = True
         self._is_urgent.set()
         self._committed.set()
-        self._hold.end()
+        self._hold.go_on()
         self._thread.join()
         self._connection.close()
         os.close(self._directory)

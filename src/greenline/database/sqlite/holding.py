@@ -22,8 +22,13 @@ class Hold:
         """`let_go` of what is kept from one piece to the next: called by whoever holds us up."""
         self._let_go = let_go
         self._lock = Lock()
+        """Held by who works, or by who has stopped us."""
         self._may_begin = Event()
         self._may_begin.set()
+        self._counting = Lock()
+        self._holders = 0
+        """Who wants us to stop, or has stopped us: several may at the same time."""
+        self._is_stopped = False
 
     @property
     def is_wanted(self) -> bool:
@@ -38,32 +43,41 @@ class Hold:
 
     def stop(self, hasten: Callable[[], None] = lambda: None) -> None:
         """Returns when nobody works; nobody does until `go_on`. `hasten` is called as long as somebody still does."""
-        self._may_begin.clear()
+        self.no_more()
         while not self._lock.acquire(timeout=_HASTEN_SECONDS):
             hasten()
+        self._is_stopped = True
         self._let_go()
 
     def no_more(self) -> None:
         """What is under way goes on; nobody begins until `go_on`."""
-        self._may_begin.clear()
+        with self._counting:
+            self._holders += 1
+            self._may_begin.clear()
 
     def is_stopped(self, is_over: Callable[[], bool]) -> bool:
         """After `no_more`: wait until nobody works, as long as it is not over. True: nobody does until `go_on`."""
         while not self._lock.acquire(timeout=_HASTEN_SECONDS):
             if is_over():
-                self._may_begin.set()
+                self._hold_no_more()
                 return False
+        self._is_stopped = True
         self._let_go()
         return True
 
     def go_on(self) -> None:
-        self._lock.release()
-        self._may_begin.set()
+        """By who has stopped us; or by who closes us while we are, as the file could not be replaced."""
+        with self._counting:
+            was_stopped, self._is_stopped = self._is_stopped, False
+        if was_stopped:
+            self._lock.release()
+            self._hold_no_more()
 
-    def end(self) -> None:
-        """We are closed, perhaps while stopped, as the file could not be replaced: nobody is to wait for ever."""
-        if self.is_wanted:
-            self.go_on()
+    def _hold_no_more(self) -> None:
+        with self._counting:
+            self._holders -= 1
+            if not self._holders:
+                self._may_begin.set()
 
 
 class Turn:

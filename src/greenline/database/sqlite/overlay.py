@@ -82,7 +82,7 @@ class Overlay:
         """What still waits is not answered."""
         self._is_closed = True
         self._queue.put(None)
-        self.hold.end()
+        self.hold.go_on()
         self._thread.join()
         self._drop()
         self._base.close()

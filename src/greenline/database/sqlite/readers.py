@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -119,9 +120,8 @@ class _Reader:
 
     def close(self) -> None:
         while self._thread.is_alive():
-            if self.hold.is_wanted:
-                self.hold.end()
-            else:
+            self.hold.go_on()
+            with suppress(apsw.ConnectionClosedError):  # it was stopped
                 self._connection.interrupt()
             self._thread.join(0.02)
         self._connection.close()
