@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PAUSE_S = 0.5
+PAUSE_S = 1.0
 
 
 class Peak:

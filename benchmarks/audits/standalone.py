@@ -20,8 +20,8 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """Its master's address, once it answers."""
+def cluster(cores: int = 1) -> Iterator[str]:
+    """Its master's address, once it answers. Workers have so many cores each, whatever the machine has."""
     with tempfile.TemporaryDirectory(prefix="greenline-standalone-") as made, ExitStack() as stack:
         place = Path(made)
         environment = dict(
@@ -34,11 +34,11 @@ def cluster() -> Iterator[str]:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         master = f"spark://127.0.0.1:{port}"
-        where = ["--host", "127.0.0.1", "--webui-port", "0"]
-        _start(stack, environment, place, "master.Master", [*where, "--port", str(port)])
+        at, sizes = ["--webui-port", "0", "--host"], ["--cores", str(cores), "--memory", "1g"]
+        _start(stack, environment, place, "master.Master", [*at, "127.0.0.1", "--port", str(port)])
         _await(port)
-        for _ in range(WORKERS):
-            _start(stack, environment, place, "worker.Worker", [*where, "--cores", "1", "--memory", "1g", master])
+        for number in range(1, WORKERS + 1):  # each a host of its own: Spark speculates on another host only
+            _start(stack, environment, place, "worker.Worker", [*at, f"127.0.0.{number}", *sizes, master])
         yield master
 
 

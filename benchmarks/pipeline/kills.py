@@ -2,7 +2,8 @@
 
 BENCH_ACTIONS=20000 BENCH_KILLS=3 BENCH_REPLICA_KILLS=2 python -m benchmarks.pipeline.kills
 
-In the end each position is archived once, and the tables are what the replicas have.
+In the end each position is archived once, and the tables are what the replicas have. Spark takes as long to start as a
+cluster takes for the whole load: so a part of it comes each time that the pipeline is there again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +23,7 @@ from tests.node.databases import client, until_primary
 from tests.pipeline.clusters import keeping
 
 from greenline.cli.local import Local
-from greenline.pipeline import session, tables_book
+from greenline.pipeline import progress, session, tables_book
 from greenline.pipeline.running import Running, told
 from greenline.pipeline.tables import Tables
 
@@ -39,9 +41,10 @@ def main() -> int:
         return 0
     with TemporaryDirectory() as place, keeping(Path(place) / "cluster", NAMES) as local:
         into = Path(place) / "into"
-        load = subprocess.Popen([sys.executable, "-m", "benchmarks.pipeline.kills", str(local.place)])
+        words = [sys.executable, "-m", "benchmarks.pipeline.kills", str(local.place)]
+        load = subprocess.Popen(words, stdin=subprocess.PIPE)
         try:
-            _kill_again_and_again(local, into)
+            _kill_again_and_again(local, into, load)
             if load.wait() != 0:
                 return 1
         finally:
@@ -50,33 +53,49 @@ def main() -> int:
         return _judged(local, into)
 
 
-def _kill_again_and_again(local: Local, into: Path) -> None:
+def _kill_again_and_again(local: Local, into: Path, load: subprocess.Popen[bytes]) -> None:
     """A replica at every so many-th time; each is started again at once."""
+    assert load.stdin is not None, "it was given one"
     replicas = [NAMES.split()[n % 3] for n in range(REPLICA_KILLS)]
     every = max(1, KILLS // max(1, REPLICA_KILLS))
     for number in range(KILLS):
         stream = _streaming(local, into)
-        _until_more(stream, into)
-        if replicas and number % every == 0:
-            name = replicas.pop()
-            local.kill(name)
-            local.restart(name)
-        time.sleep(random.uniform(0.0, 2.0))
-        os.killpg(stream.pid, signal.SIGKILL)
-        stream.wait()
-        print(f"killed at {tables_book.read(into).position:,}", flush=True)
+        try:
+            _until(stream, lambda: _is_following(into, stream.pid))  # noqa: B023
+            before = tables_book.read(into).position
+            load.stdin.write(b"go on\n")
+            load.stdin.flush()
+            _until(stream, lambda: tables_book.read(into).position > before)  # noqa: B023
+            if replicas and number % every == 0:
+                name = replicas.pop()
+                local.kill(name)
+                local.restart(name)
+            time.sleep(random.uniform(0.0, 2.0))
+        finally:
+            os.killpg(stream.pid, signal.SIGKILL)
+            stream.wait()
+        seen = progress.read(into)
+        assert seen is not None
+        print(f"killed at {seen.order:,}, archived {seen.archived:,}, written {seen.written:,}", flush=True)
+    load.stdin.close()
 
 
 def _streaming(local: Local, into: Path) -> subprocess.Popen[bytes]:
     words = ["pipeline", "stream", "--dir", str(local.place), "--into", str(into)]
-    return subprocess.Popen([sys.executable, "-m", "greenline.cli.main", *words], start_new_session=True)
+    command = [sys.executable, "-m", "greenline.cli.main", *words]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
-def _until_more(stream: subprocess.Popen[bytes], into: Path) -> None:
-    before, until = tables_book.read(into).position, time.monotonic() + PATIENCE_S
-    while tables_book.read(into).position == before:
+def _is_following(into: Path, pid: int) -> bool:
+    seen = progress.read(into)
+    return seen is not None and seen.pid == pid
+
+
+def _until(stream: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
         assert stream.poll() is None, "the stream has ended by itself"
-        assert time.monotonic() < until, "the stream has written nothing"
+        assert time.monotonic() < until, "the stream does nothing"
         time.sleep(0.05)
 
 
@@ -107,7 +126,10 @@ async def _rows(local: Local) -> list[tuple[int, int]]:
 async def _load(local: Local) -> None:
     async with client(local) as db:
         await db.execute("CREATE TABLE many (id INTEGER PRIMARY KEY, n INTEGER)")
+        part = -(-ACTIONS // KILLS)
         for start in range(0, ACTIONS, TOGETHER):
+            if start // part > (start - TOGETHER) // part:
+                await asyncio.to_thread(sys.stdin.readline)
             rows = range(start, start + TOGETHER)
             await db.batch([("INSERT INTO many (n) VALUES (?)", (n,)) for n in rows])
             await db.execute("UPDATE many SET n = -n WHERE id = ?", (start + 1,))

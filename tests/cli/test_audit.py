@@ -116,3 +116,7 @@ def test_a_report_that_cannot_be_written_is_said_before_the_work(greenline: Gree
     answer = greenline("audit", tmp_path, "--report", tmp_path / "nowhere" / "audit.html")
     assert answer.status == 2
     assert "nowhere/audit.html: there is no directory" in answer.err
+    answer = greenline("audit", tmp_path, "--table", tmp_path / "nowhere" / "broken.parquet")
+    assert "nowhere/broken.parquet: there is no directory" in answer.err
+    answer = greenline("audit", tmp_path, "--work", tmp_path / "nowhere")
+    assert "nowhere: there is no such directory" in answer.err

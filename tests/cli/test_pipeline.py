@@ -66,16 +66,18 @@ def test_a_log_becomes_tables_that_can_be_asked_and_a_file_becomes_rows(greenlin
 @pytest.mark.parametrize(
     ("words", "because"),
     [
-        (("run", "--dir", "nowhere"), "there is no cluster in nowhere"),
+        (("run", "--dir", "nowhere"), "there is no node in nowhere"),
+        (("run", "--at", "127.0.0.1:1"), "--at needs --user"),
         (("status", "--into", "nowhere"), "nothing was ever run into nowhere"),
         (("show", "t", "--at", "1", "--history"), "ask one of them"),
-        (("load", "nothing.csv", "--table", "t", "--dir", "."), "there is no nothing.csv"),
+        (("load", "nothing.csv", "--table", "t"), "there is no nothing.csv"),
     ],
 )
 def test_a_misuse_is_told_before_spark_is_started(
     greenline: Greenline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], because: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     answer = greenline("pipeline", *words)
     assert answer.status == 2
     assert because in answer.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import msgspec
@@ -10,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from greenline.pipeline import segments
-from greenline.pipeline.archive import BUNDLES, KINDS, SEGMENTS, Archive, Damaged, Manifest
+from greenline.pipeline.archive import BUNDLES, KINDS, SEGMENTS, Archive, Damaged, Manifest, name_of
 from greenline.pipeline.follower import Follower
 from greenline.pipeline.reading import BEGINNING, AnotherOrder, Discarded, Place
 from tests.pipeline.orders import Order
@@ -65,7 +67,7 @@ def test_many_small_segments_become_one_and_nothing_else_changes(tmp_path: Path)
     order = archived(tmp_path, 40, together=1)
     archive = Archive(tmp_path)
     assert len(archive.manifests()) == 2 + 40 - 2 * segments.MERGED
-    assert {len(list((tmp_path / kind).iterdir())) for kind in (SEGMENTS, *KINDS)} == {len(archive.manifests())}
+    assert len(list((tmp_path / SEGMENTS).iterdir())) == len(archive.manifests())
     assert positions(archive) == list(range(1, 41))
     assert positions(archive, "changes") == [each for each in range(2, 41) if each != WIDER]
     assert archive.tables(0) == {}
@@ -79,6 +81,25 @@ def test_many_small_segments_become_one_and_nothing_else_changes(tmp_path: Path)
     archive.check()
 
 
+def test_files_that_became_one_with_others_stay_for_a_while_for_those_who_read_them(tmp_path: Path) -> None:
+    """A job of Spark's, perhaps in another process, has their names since it was planned."""
+    order = archived(tmp_path, 12)
+    archive = Archive(tmp_path)
+    listed, parts = archive.files(BUNDLES), archive.manifests()
+    for path in listed:
+        os.utime(path, (0, 0))  # they were written long ago: that is not what counts
+    segments.merge(tmp_path, parts)
+    assert [manifest.name for manifest in Archive(tmp_path).manifests()] == [name_of(1, 12)]
+    with Follower(Archive(tmp_path), order):
+        assert all(path.exists() for path in listed)
+
+    for path in listed:
+        os.utime(path, (time.time() - segments.GRACE_S,) * 2)
+    with Follower(Archive(tmp_path), order):
+        assert not any(path.exists() for path in listed)
+    assert positions(Archive(tmp_path)) == list(range(1, 13))
+
+
 @pytest.mark.parametrize("removed", [0, 1, 3])
 def test_a_merge_that_was_broken_off_leaves_each_position_once(
     removed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -87,31 +108,37 @@ def test_a_merge_that_was_broken_off_leaves_each_position_once(
     order = archived(tmp_path, 20)
     archive = Archive(tmp_path)
     parts, left = archive.manifests(), [removed]
-    remove = segments.remove
+    discard = segments.discard
 
     class Killed(Exception):
         pass
 
-    def remove_some(path: Path, name: str) -> None:
+    def discard_some(path: Path, name: str) -> None:
         if not left[0]:
             raise Killed
         left[0] -= 1
-        remove(path, name)
+        discard(path, name)
 
-    monkeypatch.setattr(segments, "remove", remove_some)
+    monkeypatch.setattr(segments, "discard", discard_some)
     with pytest.raises(Killed):
         segments.merge(tmp_path, parts)
+    monkeypatch.undo()
     assert positions(archive) == list(range(1, 21)), "whoever has listed it before finds it"
     assert positions(Archive(tmp_path)) == list(range(1, 21))
     with Follower(Archive(tmp_path), order) as follower:
         assert follower.advance() == 20
-    assert len(list((tmp_path / SEGMENTS).iterdir())) == len(list((tmp_path / BUNDLES).iterdir())) == 1
+    assert len(list((tmp_path / SEGMENTS).iterdir())) == 1
+    segments.remove_unused(tmp_path, {name_of(1, 20)}, grace=0.0)
+    assert len(list((tmp_path / BUNDLES).iterdir())) == 1
+    archive.refresh()
+    archive.check()
 
 
 def test_what_a_killed_follower_left_unfinished_is_removed(tmp_path: Path) -> None:
     order = archived(tmp_path, 10)
     (tmp_path / BUNDLES / f"{11:020}-{12:020}.parquet").write_bytes(b"half")
     (tmp_path / SEGMENTS / f"{11:020}-{12:020}.json.part").write_bytes(b"half")
+    os.utime(tmp_path / BUNDLES / f"{11:020}-{12:020}.parquet", (0, 0))
     assert Archive(tmp_path).last == 10
     with Follower(Archive(tmp_path), order):
         assert {len(list((tmp_path / kind).iterdir())) for kind in (SEGMENTS, *KINDS)} == {2}

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -48,11 +50,30 @@ def rows(found: Verdicts) -> dict[str, tuple[int, list[str]]]:
     return {each.rule.name: (each.count, [repr(one) for one in each.broken]) for each in found.verdicts}
 
 
+def misnumbered(runs: int) -> pa.Table:
+    """Each run with a row at a wrong place: it breaks rule 0.1, which needs no tables, and so is asked at once."""
+    wrong = history("p.1 start\np.1 regular p.1 p\np.1 generate p:1:1 safe")
+    wrong[2].local_index = 3
+    return to_table((f"run{number}", wrong) for number in range(runs))
+
+
+@contextmanager
+def nobodys_rights() -> Iterator[None]:
+    """For as long as this lasts; root may read whatever it likes."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
 @pytest.fixture(scope="module")
 def steps() -> pa.Table:
-    """Of good and bad executions: what the certificate is made of."""
-    good = {f"good {seed:03}": small_execution(seed) for seed in range(100)}
-    bad = {f"bad {seed:03}": corrupted(good[f"good {seed:03}"], seed) for seed in range(100)}
+    """Of good and bad executions, two of them with a cycle: what the certificate is made of."""
+    good = {f"good {seed:03}": small_execution(seed) for seed in range(75, 100)}
+    bad = {f"bad {seed:03}": corrupted(good[f"good {seed:03}"], seed) for seed in range(75, 100)}
     connection = duckdb.connect(":memory:")
     connection.register("trace", to_table((good | bad).items()))
     for name, sql in tables_of("evs"):
@@ -104,9 +125,9 @@ def test_what_breaks_a_rule_too_often_is_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "WITNESSES", 3)
-    pq.write_table(trace(*[LOST] * 8), tmp_path / "lost.parquet")
+    pq.write_table(misnumbered(8), tmp_path / "runs.parquet")
     for engine in ("duckdb", "spark"):
-        (verdict,) = judged(tmp_path, engine, ("evs/3",)).verdicts
+        (verdict,) = judged(tmp_path, engine, ("evs/0_1",)).verdicts
         assert verdict.count == 8
         assert [one.run for one in verdict.broken] == ["run0", "run1", "run2"]
 
@@ -120,20 +141,38 @@ def test_the_outcome_is_a_table(place: Path) -> None:
     assert (found.counts.runs, found.counts.configurations, found.counts.merges) == (2, 10, 2)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "spark"])
-def test_what_cannot_be_read_is_one_clear_message(spark: SparkSession, place: Path, engine: str) -> None:
+def test_what_is_no_trace_is_told_before_an_engine_starts(place: Path) -> None:
+    """Whichever is asked for; here there is no Spark that could be."""
     whole = (place / "pair.parquet").read_bytes()
     (place / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(NotATrace, match=r"cut.parquet is no whole Parquet file"):
-        judged(place, engine)
+        judged(place, "spark")
 
     later = pa.table(
         pq.read_table(place / "pair.parquet").columns, SCHEMA.with_metadata({"greenline.trace.version": "2"})
     )
     pq.write_table(later, place / "cut.parquet")
     with pytest.raises(NotATrace, match=r"has trace schema version 2; this Greenline reads version 1"):
-        judged(place, engine)
+        judged(place, "spark")
 
+    (place / "empty").mkdir()
+    with pytest.raises(NotATrace, match=r"empty holds no trace: no file in it ends in .trace or .parquet"):
+        judged(place / "empty", "spark")
+
+
+def test_a_trace_that_may_not_be_read_is_told_by_name(place: Path) -> None:
+    with tempfile.TemporaryDirectory() as open_to_all:  # tmp_path is closed to others all the way up
+        Path(open_to_all).chmod(0o755)
+        secret = Path(open_to_all) / "pair.parquet"
+        secret.write_bytes((place / "pair.parquet").read_bytes())
+        secret.chmod(0)
+        with nobodys_rights(), pytest.raises(NotATrace, match=r"pair.parquet may not be read by this user"):
+            judged(secret, "duckdb")
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_what_is_damaged_inside_is_one_clear_message(spark: SparkSession, place: Path, engine: str) -> None:
+    whole = (place / "pair.parquet").read_bytes()
     damaged = bytearray(whole)
     damaged[4 : len(damaged) // 4] = bytes(len(damaged) // 4 - 4)
     (place / "cut.parquet").write_bytes(damaged)
@@ -151,8 +190,8 @@ def test_small_audits_use_duckdb_by_themselves(place: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_works_where_there_is_no_java_and_says_nothing_of_spark(place: Path, tmp_path: Path) -> None:
-    """Java from PyPI; nothing on stderr; the verdict as on DuckDB."""
+def test_the_command_works_where_there_is_no_java_and_says_nothing_of_spark(tmp_path: Path) -> None:
+    """Java from PyPI; nothing on stderr; a verdict."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for where in ("/usr/bin", "/bin"):
@@ -161,12 +200,13 @@ def test_the_command_works_where_there_is_no_java_and_says_nothing_of_spark(plac
                 (programs / program.name).symlink_to(program)
     environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"} | {"PATH": str(programs)}
     command = [sys.executable, "-c", "from greenline.cli.main import run; run()", "audit", "--engine", "spark"]
-    words = [str(place / "pair.parquet"), "--rules", "evs/3,evs/vs_01"]
+    pq.write_table(misnumbered(1), tmp_path / "run.parquet")
+    words = [str(tmp_path / "run.parquet"), "--rules", "evs/0_1,run"]
     ran = subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
     assert ran.stderr == ""
     assert ran.returncode == 1
-    assert "evs 3 self delivery                                  BROKEN      1" in ran.stdout
-    assert "evs vs 01 self inclusion                             holds" in ran.stdout
+    assert "evs 0 1 rows are numbered                            BROKEN      1" in ran.stdout
+    assert "run 1 nothing impossible                             holds" in ran.stdout
 
 
 def test_history_is_told_apart_by_run(place: Path) -> None:

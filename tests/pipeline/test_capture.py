@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from greenline.database.sqlite.adapter import Sqlite
 from greenline.database.sqlite.limits import Limits
 from greenline.kernel.actions import Verdict
 from greenline.kernel.database import Applied, Apply, Commit, Digest, DigestOf
-from greenline.pipeline.capture import AFTER, BEFORE, DELETE, INSERT, Changed
+from greenline.kernel.statements import Statement
+from greenline.pipeline.capture import AFTER, BEFORE, DELETE, INSERT, Capture, Changed
 from greenline.pipeline.captured import rows_of, tables_of
 from greenline.pipeline.twin import Twin
 from tests.pipeline.orders import Order
@@ -120,6 +121,50 @@ def test_what_an_action_undoes_or_does_twice_is_not_told(twin: Twin) -> None:
         )
     )
     assert shown(changes) == [(BEFORE, "t", 1, "a"), (AFTER, "t", 1, "y")]
+
+
+def test_rows_that_are_inserted_together_are_told_as_if_each_were_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adapter makes one statement of many, and SQLite does not tell us of each of its rows: the adapter does."""
+    together: list[int] = []
+    inserted = Capture.inserted
+
+    def noted(capture: Capture, table: str, rowids: Sequence[int]) -> None:
+        together.extend(rowids)
+        inserted(capture, table, rowids)
+
+    monkeypatch.setattr(Capture, "inserted", noted)
+    order, copy, twin, insert = Order(), Copy(), Twin(tmp_path), "INSERT INTO T (id, a) VALUES (?, ?)"
+
+    def applied(*statements: Statement) -> list[Changed]:
+        _, changes = twin.apply(order.bundle(*((each,) for each in statements)))
+        copy.take(changes)
+        return changes
+
+    applied(Statement("CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE)"), Statement(insert, (1, "one")))
+    again = applied(Statement("DELETE FROM t"), *(Statement(insert, (n, f"a{n}")) for n in range(1, 41)))
+    assert shown(again)[:3] == [(BEFORE, "t", 1, "one"), (AFTER, "t", 1, "a1"), (INSERT, "t", 2, "a2")]
+    assert {1, 16, 32} <= set(together), "they were not inserted together"
+
+    # One is there already: all of its run are undone, and done one by one.
+    some = applied(*(Statement(insert, (n, "a5" if n == 60 else f"a{n}")) for n in range(41, 81)))
+    assert [row[2] for row in shown(some)] == [n for n in range(41, 81) if n != 60]
+    gone = applied(*(Statement(insert, (n, n)) for n in range(100, 140)), Statement("DELETE FROM t WHERE id >= 100"))
+    assert gone == []
+
+    together.clear()
+    twin.apply(order.of("INSERT INTO t (a) VALUES ('x')"))  # not told to the copy
+    order.series("INSERT INTO t (a) VALUES (?)", [(0,)])
+    _, first = twin.apply(order.bundles[-1])
+    _, rest = twin.apply(order.series("INSERT INTO t (a) VALUES (?)", [(n,) for n in range(1, 65)]))
+    assert [row[3] for row in shown(first + rest)] == list(range(65))
+    assert len(together) == 64
+    twin.commit()
+    copy.take([*first, *rest])
+    copy.tables["t"][_encode((81,))] = _encode((("id", "a"), (81, "x")))
+    assert copy.content() == content(tmp_path)
+    twin.close()
 
 
 def test_rows_that_a_statement_replaces_cascades_to_or_triggers_are_told(twin: Twin) -> None:

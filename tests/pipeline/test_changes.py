@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from greenline.pipeline.archive import CHANGES, Archive
 from greenline.pipeline.capture import AFTER, BEFORE, DELETE, INSERT, Changed
-from greenline.pipeline.changes import asof, changes_batch, history, state, values_of
+from greenline.pipeline.changes import asof, changes_batch, history, packed, state, values_of
 from greenline.pipeline.follower import Follower
 from tests.pipeline.orders import NOW, SECOND, Order
 
@@ -89,7 +89,7 @@ def test_every_value_survives_in_a_packed_row() -> None:
     values = (-(2**63), 2**63 - 1, -0.0, 1e-300, 2.0, "", "a\0b", "\U0001f600", b"", b"\0\xff", None)
     none = msgspec.msgpack.Ext(1, b"\xff")
     columns = tuple(f"c{place}" for place in range(len(values) + 1))
-    batch = changes_batch([(3, [Changed("t", columns, 1, INSERT, [(7, *values, none)])])], {})
+    batch = changes_batch([(3, [packed(Changed("t", columns, 1, INSERT, [(7, *values, none)]))])], {})
     (row,) = batch.to_pylist()
     *found, last = values_of(row["row"])
     assert repr(found) == repr(list(values)), "also 2.0 and -0.0"

@@ -97,6 +97,18 @@ def test_a_wrong_master_is_refused_at_once(master: str, said: str) -> None:
     assert said in tried(f"spark('x', master={master!r})")
 
 
+def test_no_amount_of_memory_is_refused_at_once() -> None:
+    assert "3 gigs is no amount of memory for Spark: write 3g" in tried("spark('x', memory='3 gigs')")
+
+
+def test_what_is_missing_is_told_before_any_work(tmp_path: Path) -> None:
+    """Whoever has much to do before a session is made asks first; a machine that has all says nothing."""
+    a_java(tmp_path, "11.0.2")
+    assert "which is Java 11, but Spark needs 17" in tried("check()", JAVA_HOME=str(tmp_path))
+    assert "nobody answers at spark://127.0.0.1:9" in tried("check('spark://127.0.0.1:9')")
+    session.check()
+
+
 def test_without_the_extra_it_is_said_how_to_get_it() -> None:
     said = tried("import sys; sys.modules['pyspark'] = None; sys.modules['pyspark.sql'] = None; spark('x')")
     assert "pyspark is not installed: pip install greenline[spark]" in said

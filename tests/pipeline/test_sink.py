@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from greenline.cli.local import Local
+from greenline.client import Unauthorised, Unreachable
 from greenline.pipeline import loading
 from greenline.pipeline.loading import NotLoaded
 from greenline.pipeline.reaching import BadOption
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.long
 
 ROWS = 20_000
 PARTITIONS = 4
+LISTENER = "rita"
+"""May read, and no more."""
 REFUSED = (PySparkException, Py4JJavaError)
 
 
@@ -52,6 +55,14 @@ def do(local: Local, sql: str) -> None:
             await db.execute(sql)
 
     asyncio.run(done())
+
+
+def appoint(local: Local, user: str, role: str) -> None:
+    async def appointed() -> None:
+        async with client(local) as db:
+            await db.admin.create_user(user, "a secret", role)
+
+    asyncio.run(appointed())
 
 
 def save(frame: DataFrame, local: Local, table: str, **options: str) -> None:
@@ -213,12 +224,24 @@ def test_files_are_loaded_and_the_tables_types_decide(spark: SparkSession, local
 def test_a_file_that_cannot_be_read_stops_the_load(spark: SparkSession, local: Local, tmp_path: Path) -> None:
     at = {"at": str(local.place)}
     do(local, "CREATE TABLE unread (a TEXT, b TEXT)")
+    appoint(local, LISTENER, "read")
     (tmp_path / "short.csv").write_text("a,b\n1,2\n3\n")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
 
-    for name, why in (("short.csv", "MALFORMED"), ("cut.parquet", "cut.parquet"), ("none.csv", "PATH_NOT_FOUND")):
-        with pytest.raises(NotLoaded, match=why):
+    for name, why in (
+        ("short.csv", "MALFORMED"),
+        ("cut.parquet", "not a Parquet file"),
+        ("none.csv", "PATH_NOT_FOUND"),
+    ):
+        with pytest.raises(NotLoaded, match=rf"{name} cannot be loaded: .*{why}"):
             loading.load(spark, tmp_path / name, "unread", at)
     with pytest.raises(BadOption, match="what kind of file"):
         loading.load(spark, tmp_path / "unread.txt", "unread", at)
+    with pytest.raises(BadOption, match="there is no table nowhere: create it first"):
+        loading.load(spark, tmp_path / "short.csv", "nowhere", at)
+    for user, mistake in ((LISTENER, BadOption), ("nobody", Unauthorised)):
+        with pytest.raises(mistake, match=user):
+            loading.load(spark, tmp_path / "short.csv", "unread", {**at, "user": user, "password": "a secret"})
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
+        loading.load(spark, tmp_path / "short.csv", "unread", {"at": "127.0.0.1:1", "user": "u", "password": "p"})
     assert ask(local, "SELECT count(*) FROM unread") == [(0,)]

@@ -34,6 +34,7 @@ from tests.node.databases import PATIENCE_S, client, databases
 
 FEW, MANY = 20, 100_000
 """White bundles that nodes keep."""
+WRITTEN, MIDDLE = 60, 45
 
 
 def keeping(place: Path, names: str, white: int = MANY) -> AbstractContextManager[Local]:
@@ -162,18 +163,18 @@ def at(local: Local) -> Reach:
 def test_a_range_is_read_from_whoever_is_there(tmp_path: Path) -> None:
     """A node dies in the middle of it, and another goes on; in the end all do, and their files tell the same."""
     with keeping(tmp_path, "p q r") as local:
-        write(local, 200)
+        write(local, WRITTEN)
         replicas = Replicas(at(local))
         newest = replicas.newest()
-        assert newest.position >= 201
-        one, other, beyond = replicas.places([0, 150, 10_000])
+        assert newest.position > WRITTEN
+        one, other, beyond = replicas.places([0, MIDDLE, 10_000])
         assert (one, beyond) == (BEGINNING, Place(10_000))
 
-        reading = replicas.pieces(Place(150, other.digest), newest.position)
+        reading = replicas.pieces(Place(MIDDLE, other.digest), newest.position)
         found = [bundle for piece in reading for bundle in piece.bundles]
-        assert [bundle.position for bundle in found] == list(range(151, newest.position + 1))
+        assert [bundle.position for bundle in found] == list(range(MIDDLE + 1, newest.position + 1))
         with pytest.raises(AnotherOrder, match="another cluster"):
-            positions(replicas.pieces(Place(150, one.digest), 200))
+            positions(replicas.pieces(Place(MIDDLE, one.digest), WRITTEN))
 
         _try_the_door(local)
 
@@ -182,7 +183,7 @@ def test_a_range_is_read_from_whoever_is_there(tmp_path: Path) -> None:
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
             assert waits_for(lambda name=name: local.pid(name) is None, PATIENCE_S)  # type: ignore[misc]
-            assert positions(replicas.pieces(BEGINNING, 200)) == list(range(1, 201)), "the others have it"
+            assert positions(replicas.pieces(BEGINNING, WRITTEN)) == list(range(1, WRITTEN + 1)), "the others have it"
 
         running = LogFiles(local.configs["r"].data)
         with pytest.raises(NotRead, match="a node runs on"):
@@ -193,7 +194,7 @@ def test_a_range_is_read_from_whoever_is_there(tmp_path: Path) -> None:
         files = LogFiles(local.configs["p"].data / "log")
         before = [path.read_bytes() for path in sorted((local.configs["p"].data / "log").iterdir())]
         assert files.newest().position >= newest.position
-        assert files.places([150, 10_000]) == [other, Place(10_000)]
+        assert files.places([MIDDLE, 10_000]) == [other, Place(10_000)]
         again = [bundle for piece in files.pieces(other, newest.position) for bundle in piece.bundles]
         assert again == found
         with pytest.raises(NotRead, match="ends with position"):

@@ -59,8 +59,11 @@ def audit(
         rules_named(named)
     except ValueError as error:
         raise Misuse(str(error)) from None
-    if report is not None and not report.parent.is_dir():
-        raise Misuse(f"cannot write {report}: there is no directory {report.parent}")
+    for made in (report, table):
+        if made is not None and not made.parent.is_dir():
+            raise Misuse(f"cannot write {made}: there is no directory {made.parent}")
+    if work is not None and not work.is_dir():
+        raise Misuse(f"cannot keep tables in {work}: there is no such directory")
     if follows:
         _follow(place, follow(place, rules=named, engine=engine, master=master, memory=memory, work=work))
     begun = datetime.now(UTC)

@@ -16,9 +16,9 @@ import typer
 from rich.table import Table
 
 from greenline.cli.local import PLACE
-from greenline.cli.reach import At, Ca, Place, User
+from greenline.cli.reach import At, Ca, Place, User, reach
 from greenline.cli.say import Misuse, Page, Status, as_json, aside, line, out, progress
-from greenline.client import Error
+from greenline.client import Error, TimedOut, Unreachable
 from greenline.pipeline import progress as reported
 from greenline.pipeline import session
 from greenline.pipeline.java import NoSpark
@@ -186,9 +186,9 @@ def load(
     json: Json = False,
 ) -> None:
     """Load a file into a table of the cluster, each row exactly once, also if it is run again under the same name."""
-    options = _options(place, at, user, ca, None)
     if not file.exists():
         raise Misuse(f"there is no {file}")
+    options = _options(place, at, user, ca, None)
     with _failures():
         spark = _spark(master, memory)
         from greenline.pipeline import loading
@@ -231,9 +231,8 @@ def _options(place: Path, at: str | None, user: str | None, ca: Path | None, fil
     """As the source of Spark takes them."""
     if files is not None:
         return {"files": str(files)}
+    reach(place, at, user, ca)  # says what is missing before Spark takes its time to start
     given = {"at": at or str(place), "user": user, "ca": ca}
-    if at is None and not place.is_dir():
-        raise Misuse(f"there is no cluster in {place}; say where one is with --dir or --at")
     return {name: str(value) for name, value in given.items() if value is not None}
 
 
@@ -262,7 +261,7 @@ def _failures() -> Iterator[None]:
     """Each with the status that it means; all of them say what to do."""
     try:
         yield
-    except (NoSpark, BadOption, Error) as mistake:
+    except (NoSpark, BadOption) as mistake:
         raise Misuse(str(mistake)) from None
     except Exception as error:
         status = _status_of(error)
@@ -291,8 +290,9 @@ def _status_of(error: Exception) -> Status | None:
 
     statuses: list[tuple[Status, tuple[type[Exception], ...]]] = [
         (Status.BROKEN, (expectations.Unexpected, follower.Differs)),
-        (Status.STUCK, (reading.OutOfReach,)),
-        (Status.MISUSE, (reading.NotRead, archive.InUse, tables.NoTable, tables_book.BadBook, samples.NoSamples)),
+        (Status.STUCK, (reading.OutOfReach, Unreachable, TimedOut)),
+        (Status.MISUSE, (Error, reading.NotRead, archive.InUse, tables.NoTable)),
+        (Status.MISUSE, (tables_book.BadBook, samples.NoSamples)),
         (Status.FAILED, (clerk.NotWritten, loading.NotLoaded, Unusable, PySparkException, Py4JJavaError)),
     ]
     return next((status for status, kinds in statuses if isinstance(error, kinds)), None)

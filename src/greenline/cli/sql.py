@@ -34,9 +34,7 @@ _READS = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(SELECT|VALUES|EXPLAIN|PRAGMA|WITH)\b", re.IGNORECASE | re.DOTALL
 )
 SAYS_AFTER_S = 5.0
-WAITS = (
-    "no answer so far: it takes long, or waits for a primary component (`greenline status`); Ctrl-C gives up"
-)
+WAITS = "no answer so far: it takes long, or waits for a primary component (`greenline status`); Ctrl-C gives up"
 _WIDE = 200
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'greenline_%' ORDER BY rowid"

@@ -123,6 +123,8 @@ def opened(
     """
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    if engine == "spark" or (engine == "auto" and master is not None):
+        session.check(master, memory)  # before streams are converted, which may take long
     with tempfile.TemporaryDirectory(prefix="greenline-audit-", dir=work, ignore_cleanup_errors=True) as made:
         here = Path(made)
         trace = whole_trace(place.resolve(), here, report)

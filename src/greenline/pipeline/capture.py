@@ -15,7 +15,7 @@ them nothing is told, nor of Greenline's own tables, which hold what passwords a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import apsw
 import msgspec
@@ -75,15 +75,22 @@ class Capture:
         self.has_vanished = False
         """The transaction was rolled back while the bundle was applied."""
         self._learn()
+        self._on_row = self._hook()
         connection.set_rollback_hook(self._on_rollback)
         self.listen()
 
     def listen(self) -> None:
         """SQLite is to tell; whatever is prepared meanwhile deletes all rows of a table one by one."""
-        self._connection.preupdate_hook(self._hook())
+        self._connection.preupdate_hook(self._on_row)
 
     def pause(self) -> None:
         self._connection.preupdate_hook(None)
+
+    def inserted(self, table: str, rowids: Sequence[int]) -> None:
+        """What the hook would have told of these rows, which were inserted while it paused."""
+        if table in self._tables:
+            rows = self._touched.setdefault(table, {})
+            rows.update(dict.fromkeys(rowids) if rows.keys().isdisjoint(rowids) else dict.fromkeys(rowids) | rows)
 
     @property
     def tables(self) -> dict[str, tuple[Column, ...]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from greenline.spec.certificate import SCHEMA, Step, certificate, chains_by_run, times_of_a_run
+from greenline.spec.certificate import CARRIED, SCHEMA, Step, certificate, chains_by_run, times_of_a_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,13 +68,13 @@ def _streamed(path: Path, chains: Sequence[Chain]) -> Iterator[pa.RecordBatch]:
     for number, chain in enumerate(chains):
         times = [None if column is None else column[number] for column in (before, cut, order)]
         done = 0
-        for batch in _rows(path, chain.begin, chain.end, ["n"]):
+        for batch in _rows(path, chain.begin, chain.end, ["n", *CARRIED]):
             part = slice(done, done + len(batch))
             columns = [
                 pa.nulls(len(batch), pa.int64()) if each is None else pa.array(each[part], pa.int64()) for each in times
             ]
             names = [pa.repeat(pa.scalar(name, pa.string()), len(batch)) for name in (chain.run, chain.process)]
-            yield pa.RecordBatch.from_arrays([*names, batch.column(0), *columns], schema=SCHEMA)
+            yield pa.RecordBatch.from_arrays([*names, *batch.columns, *columns], schema=SCHEMA)
             done += len(batch)
 
 

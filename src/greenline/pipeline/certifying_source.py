@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from greenline.pipeline.certifying import FORMAT, certified
+from greenline.spec.certificate import CARRIED
 
 
 class Certificates(DataSource):
@@ -20,7 +21,8 @@ class Certificates(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        return "run string, process string, n bigint, before bigint, cut bigint, ord bigint"
+        carried = ", ".join(f"{name} string" for name in CARRIED)
+        return f"run string, process string, n bigint, {carried}, before bigint, cut bigint, ord bigint"
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         return Reader(Path(self.options["path"]))

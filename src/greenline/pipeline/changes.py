@@ -51,18 +51,37 @@ _values = msgspec.msgpack.Decoder(list[Any]).decode
 _names = msgspec.json.Decoder(list[str]).decode
 
 
-def changes_batch(found: Iterable[tuple[int, Iterable[Changed]]], times: Mapping[int, int]) -> pa.RecordBatch:
+class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Rows of one table that were all changed in the same way, as they are archived."""
+
+    table: str
+    columns: tuple[str, ...]
+    kind: str
+    keys: list[bytes]
+    rows: list[bytes]
+
+
+def packed(changed: Changed) -> Packed:
+    width = changed.width
+    keys = [_encode(row[:width]) for row in changed.rows]
+    rows = [_encode(row[width:]) for row in changed.rows]
+    return Packed(changed.table, changed.columns, changed.kind, keys, rows)
+
+
+def changes_batch(found: Iterable[tuple[int, Iterable[Packed]]], times: Mapping[int, int]) -> pa.RecordBatch:
     """Of some positions; and the time of each, in microseconds, as far as it is known."""
     blocks = [(position, each) for position, several in found for each in several]
     counts = [len(each.rows) for _, each in blocks]
+    many = sum(counts)
+    of = pa.array(chain.from_iterable(map(repeat, range(len(counts)), counts)), pa.int32(), size=many)
     columns = [
-        _repeated([each.table for _, each in blocks], counts, pa.string()),
-        pa.array([_encode(row[: each.width]) for _, each in blocks for row in each.rows], pa.binary()),
-        _repeated([msgspec.json.encode(each.columns).decode() for _, each in blocks], counts, pa.string()),
-        pa.array([_encode(row[each.width :]) for _, each in blocks for row in each.rows], pa.binary()),
-        _repeated([each.kind for _, each in blocks], counts, pa.string()),
-        _repeated([position for position, _ in blocks], counts, pa.int64()),
-        _repeated([times.get(position) for position, _ in blocks], counts, CHANGES.field("_commit_timestamp").type),
+        pa.array([each.table for _, each in blocks], pa.string()).take(of),
+        pa.array(chain.from_iterable([each.keys for _, each in blocks]), pa.binary(), size=many),
+        pa.array([msgspec.json.encode(each.columns).decode() for _, each in blocks], pa.string()).take(of),
+        pa.array(chain.from_iterable([each.rows for _, each in blocks]), pa.binary(), size=many),
+        pa.array([each.kind for _, each in blocks], pa.string()).take(of),
+        pa.array([position for position, _ in blocks], pa.int64()).take(of),
+        pa.array([times.get(position) for position, _ in blocks], CHANGES.field("_commit_timestamp").type).take(of),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CHANGES)
 
@@ -123,9 +142,3 @@ def history(changes: DataFrame, key: str = "key") -> DataFrame:
     known = changes.where(f.col("_change_type") != BEFORE)
     told = known.withColumn("_until", f.lead("_commit_version").over(following))
     return told.where(there).withColumnRenamed("_commit_version", "_from").drop("_change_type")
-
-
-def _repeated(values: list[Any], counts: list[int], kind: pa.DataType) -> pa.Array:
-    """What several rows have in common, for each of them."""
-    places = pa.array(list(chain.from_iterable(map(repeat, range(len(counts)), counts))), pa.int32())
-    return pa.array(values, kind).take(places)

@@ -17,6 +17,7 @@ from typing import IO
 
 import msgspec
 
+from greenline.pipeline import collecting
 from greenline.pipeline.archive import Manifest
 from greenline.pipeline.segments import Segment, write
 
@@ -90,7 +91,8 @@ class Clerk:
 def _work(path: Path, asked: IO[bytes], answers: IO[bytes]) -> None:
     while (data := _received(asked)) is not None:
         try:
-            answer: Written | Failed = Written(write(path, _SEGMENTS.decode(data)))
+            with collecting.paused():
+                answer: Written | Failed = Written(write(path, _SEGMENTS.decode(data)))
         except OSError as error:
             answer = Failed(_reason(error, path))
         _send(answers, _ENCODER.encode(answer))

@@ -25,11 +25,13 @@ import msgspec
 
 from greenline.access import wire
 from greenline.database.sqlite import tables
+from greenline.pipeline import collecting
 from greenline.pipeline.archive import Archive, locked
+from greenline.pipeline.changes import packed
 from greenline.pipeline.clerk import Clerk, NotWritten
 from greenline.pipeline.reaching import Reach
 from greenline.pipeline.reading import Chain, Discarded, NotRead, Order, Piece, Place
-from greenline.pipeline.segments import Segment, merge, mergeable, remove_unfinished, write
+from greenline.pipeline.segments import Segment, merge, mergeable, remove_unused, write
 from greenline.pipeline.twin import Twin, Unusable
 
 DATABASE = "follower"
@@ -47,9 +49,9 @@ Stands = Callable[[], wire.Stands]
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """How much is done together."""
 
-    segment_actions: int = 25_000
-    segment_bytes: int = 8 << 20
-    transaction_segments: int = 6
+    segment_actions: int = 50_000
+    segment_bytes: int = 16 << 20
+    transaction_segments: int = 4
     """All but the last are written while the next are applied; then the database is committed."""
     transaction_bundles: int = 20_000
 
@@ -90,7 +92,7 @@ class Follower:
         self._lock = locked(archive.path)
         try:
             archive.refresh()
-            remove_unfinished(archive.path, {manifest.name for manifest in archive.manifests()})
+            self._remove_unused()
             self._twin = self._begun(base)
         except BaseException:
             os.close(self._lock)
@@ -213,7 +215,8 @@ class Follower:
                 f"the base is the state at position {position}, and {self._order} does not tell what the order comes "
                 "to there: it is of another cluster, or too old; take a new one with `greenline backup`"
             )
-        segment = Segment(place.digest, [(position, twin.tables)], changes=[(position, twin.rows())], base=position)
+        rows = list(map(packed, twin.rows()))
+        segment = Segment(place.digest, [(position, twin.tables)], changes=[(position, rows)], base=position)
         write(self.archive.path, segment)
         self.archive.refresh()
 
@@ -233,7 +236,8 @@ class Follower:
         self._is_sound = False
         try:
             for piece in self._order.pieces(self._place, goal):
-                self._take(piece)
+                with collecting.paused():
+                    self._take(piece)
         except NotRead as error:
             self._settle()
             self._is_sound = True
@@ -260,7 +264,7 @@ class Follower:
             segment.digests.append(digest)
             segment.outcomes.append(outcomes)
             if changes:
-                segment.changes.append((position, changes))
+                segment.changes.append((position, list(map(packed, changes))))
             if self._twin.schema != self._schema:
                 self._schema = self._twin.schema
                 segment.schemas.append((position, self._twin.tables))
@@ -308,6 +312,10 @@ class Follower:
         if count := mergeable(manifests):
             merge(self.archive.path, manifests[-count:])
             self.archive.refresh()
+            self._remove_unused()
+
+    def _remove_unused(self) -> None:
+        remove_unused(self.archive.path, {manifest.name for manifest in self.archive.manifests()})
 
     def _begin_segment(self) -> None:
         self._segment = Segment(self._place.digest, [(self.position, self._twin.tables)])

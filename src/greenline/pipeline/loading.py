@@ -28,7 +28,11 @@ _PARTITIONS = {"spark.sql.files.minPartitionNum": "8"}
 """Otherwise as many as there are cores here."""
 _TOLD_WITHIN_S = 10.0
 _OURS = re.compile(r"^(?:\w+\.)*greenline\.[\w.]+: (.+)$", re.MULTILINE)
+_MISTAKES = re.compile(
+    r"^greenline\.(?:pipeline\.reaching\.BadOption|client\.errors\.Unauthorised): (.+)$", re.MULTILINE
+)
 _CAUSES = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_STATE = re.compile(r"\s*SQLSTATE: \w+$")
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -51,13 +55,16 @@ def load(
     is_created: bool = False,
     kind: str | None = None,
 ) -> Loaded:
-    """`options`: where the cluster is (`reaching`), and whatever else the sink knows. Raises `BadOption`, `NotLoaded`.
+    """`options`: where the cluster is (`reaching`), and whatever else the sink knows.
+
+    Raises `BadOption`; the client's `Error` if nobody answers, or does not let us in; `NotLoaded`.
 
     `name`: of the load. Who gives the name of one that did not come to its end goes on with it. `kind`: of the file, if
     its name does not tell.
     """
     name = name or secrets.token_hex(8)
     reach = reaching.reach(options)
+    asyncio.run(_check_in(reach))
     try:
         with _settings(spark, _PARTITIONS):
             frame = _frame(spark, file, kind or _kind(file), is_created)
@@ -66,7 +73,9 @@ def load(
             frame.write.format("greenline").options(**told).mode("append").save()
         return Loaded(name, asyncio.run(_total(reach, name)))
     except (PySparkException, Py4JJavaError) as error:
-        raise NotLoaded(f"{_said(error)}{_how_far(reach, name)}") from error
+        if mistakes := _MISTAKES.findall(str(error)):
+            raise BadOption(mistakes[-1]) from error
+        raise NotLoaded(f"{_said(error, file)}{_how_far(reach, name)}") from error
 
 
 def _kind(file: Path) -> str:
@@ -101,11 +110,13 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
             spark.conf.unset(key) if had is None else spark.conf.set(key, had)
 
 
-def _said(error: Exception) -> str:
-    """Ours, from the end of a worker's traceback; or else what Spark says was the cause."""
+def _said(error: Exception, file: Path) -> str:
+    """Ours, from the end of a worker's traceback; or else what Spark says was the cause: it does not name the file."""
     text = str(error)
-    causes = _OURS.findall(text) or _CAUSES.findall(text) or text.strip().splitlines()[:1]
-    return str(causes[-1])
+    if ours := _OURS.findall(text):
+        return str(ours[-1])
+    causes = _CAUSES.findall(text) or text.strip().splitlines()[:1]
+    return f"{file} cannot be loaded: {_STATE.sub('', causes[-1])}"
 
 
 def _how_far(reach: reaching.Reach, name: str) -> str:
@@ -114,6 +125,12 @@ def _how_far(reach: reaching.Reach, name: str) -> str:
     except Error:
         return ""
     return f"\nIn all, {rows} rows of the load {name} are in the table" if rows else ""
+
+
+async def _check_in(reach: reaching.Reach) -> None:
+    """Is somebody there, and are we let in? Before Spark looks at the file."""
+    async with reach.connected():
+        pass
 
 
 async def _total(reach: reaching.Reach, name: str) -> int:

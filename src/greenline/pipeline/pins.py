@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from greenline.pipeline.archive import Archive
@@ -37,5 +38,6 @@ class Pins:
         pin = self._place / path.parent.name / path.name
         if not pin.exists():
             pin.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, pin)
+            with suppress(FileExistsError):  # another thread was faster
+                os.link(path, pin)
         return pin

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from greenline.access import wire
 from greenline.kernel.actions import Action, Outcome, Series, Verdict, declared, open_packed
@@ -94,17 +95,20 @@ class _Work(msgspec.Struct, array_like=True, tag=1, gc=False):
 
 
 class _Rows(msgspec.Struct, gc=False):
-    """What is shown of some actions, column by column."""
+    """What is shown of some actions, column by column. Some that follow each other may have most of it in common."""
 
+    many: Sequence[int]
+    """So many follow each other and have the same session, kind, time and statements."""
     sessions: Sequence[str | None]
-    numbers: Sequence[int | None]
     relaxed: Sequence[bool | None]
     kinds: Sequence[str]
     times: Sequence[int | None]
     counts: Sequence[int]
-    """How many statements each has."""
+    """How many statements each of those has."""
     statements: Sequence[str]
     """Of all, one after the other."""
+    numbers: Sequence[int | None]
+    """From here on, of each action."""
     parameter_counts: Sequence[int]
     parameters: Sequence[bytes]
     """As JSON."""
@@ -116,9 +120,14 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Overflow
 _NOTHING_EXPECTED = encode(NOT_SAID)
 _NO_PARAMETERS = encode(()) + _NOTHING_EXPECTED
 _plain_work = msgspec.msgpack.Decoder(_Work).decode
-_plain_parameters = msgspec.msgpack.Decoder(tuple[_Plain, ...]).decode
+_plain_rest = msgspec.msgpack.Decoder(tuple[tuple[_Plain, ...], bytes]).decode
+"""Of a statement: its parameters, and what it is expected to come to."""
+_PAIR = encode((0, 0))[:1]
 _system = msgspec.msgpack.Decoder(tuple[System, ...]).decode
 _results = msgspec.msgpack.Decoder(tuple[Result, ...]).decode
+_many_results = msgspec.msgpack.Decoder(list[tuple[Result]]).decode
+_LIST = b"\xdd"
+"""Before its length in four bytes: a list, packed."""
 _json_encoder = msgspec.json.Encoder()
 
 
@@ -156,19 +165,20 @@ def actions_batch(
     counts = [sum(map(declared, bundle.actions)) for bundle in bundles]
     rows = _opened([chunk for bundle in bundles for chunk in bundle.actions])
     many = sum(counts)
-    assert many == len(rows.kinds), "as many actions as chunks declare, garbled or not"
+    assert many == len(rows.numbers), "as many actions as chunks declare, garbled or not"
     known = outcomes if outcomes is None else _flat(bundles, counts, outcomes)
+    of, run = _places(counts), _places(rows.many)
     columns = [
-        _repeated([bundle.position for bundle in bundles], counts, pa.int64()),
-        pa.array(list(chain.from_iterable(map(range, counts))), pa.int32()),
-        pa.array(rows.sessions, pa.string()),
+        pa.array([bundle.position for bundle in bundles], pa.int64()).take(of),
+        pa.array(chain.from_iterable(map(range, counts)), pa.int32(), size=many),
+        pa.array(rows.sessions, pa.string()).take(run),
         _whole(rows.numbers),
-        pa.array(rows.relaxed, pa.bool_()),
-        _repeated([bundle.bundle.creator for bundle in bundles], counts, pa.string()),
-        _repeated([bundle.bundle.index for bundle in bundles], counts, pa.int64()),
-        pa.array(rows.kinds, pa.string()),
-        _whole(rows.times).cast(pa.timestamp("us", tz="UTC")),
-        _listed(rows.counts, pa.array(rows.statements, pa.string())),
+        pa.array(rows.relaxed, pa.bool_()).take(run),
+        pa.array([bundle.bundle.creator for bundle in bundles], pa.string()).take(of),
+        pa.array([bundle.bundle.index for bundle in bundles], pa.int64()).take(of),
+        pa.array(rows.kinds, pa.string()).take(run),
+        _whole(rows.times).cast(pa.timestamp("us", tz="UTC")).take(run),
+        _listed(rows.counts, pa.array(rows.statements, pa.string())).take(run),
         _listed(rows.parameter_counts, pa.array(rows.parameters, pa.binary()).cast(pa.string())),
         *_outcome_columns(known, many),
     ]
@@ -200,8 +210,8 @@ def _opened(chunks: Sequence[bytes]) -> _Rows:
 
 
 def _garbled(many: int) -> _Rows:
-    nothing, none = [None] * many, [0] * many
-    return _Rows(nothing, nothing, nothing, ["garbled"] * many, nothing, none, [], none, [])
+    nothing = [None]
+    return _Rows([many], nothing, nothing, ["garbled"], nothing, [0], [], nothing * many, [0] * many, [])
 
 
 def _series(series: Series) -> _Rows | None:
@@ -213,19 +223,15 @@ def _series(series: Series) -> _Rows | None:
         before = encode(Work(work.now, work.seed, (Statement(statement.sql),)))[: -len(_NO_PARAMETERS)]
         if not series.head.startswith(before):
             return None
-        common, end = series.head[len(before) :], -len(_NOTHING_EXPECTED)
-        bodies = [common + tail for tail in series.tails]
-        if {body[end:] for body in bodies} != {_NOTHING_EXPECTED}:
+        common = _PAIR + series.head[len(before) :]
+        parameters, expected = zip(*map(_plain_rest, [common + tail for tail in series.tails]), strict=True)
+        if set(expected) != {NOT_SAID}:
             return None
-        parameters = _lines([_plain_parameters(body[:end]) for body in bodies])
     except (*_UNREADABLE, ValueError):
         return None
-    ones = [1] * many
     numbers = range(series.first, series.first + many)
-    kinds, times = ["work"] * many, [work.now] * many
-    return _Rows(
-        [series.session] * many, numbers, [False] * many, kinds, times, ones, [statement.sql] * many, ones, parameters
-    )
+    common_to_all = [series.session], [False], ["work"], [work.now], [1], [statement.sql]
+    return _Rows([many], *common_to_all, numbers, [1] * many, _lines(parameters))
 
 
 def _each(actions: Sequence[Action]) -> _Rows:
@@ -240,11 +246,14 @@ def _each(actions: Sequence[Action]) -> _Rows:
     statements = [each for work in works for each in work.statements]
     counts = [len(work.statements) for work in works]
     return _Rows(
-        *_identities(actions),
+        [1] * len(works),
+        [action.session for action in actions],
+        [action.is_relaxed for action in actions],
         ["work"] * len(works),
         [work.now for work in works],
         counts,
         [each.sql for each in statements],
+        [action.number for action in actions],
         counts,
         _lines([each.parameters for each in statements]),
     )
@@ -252,16 +261,8 @@ def _each(actions: Sequence[Action]) -> _Rows:
 
 def _any(action: Action) -> _Rows:
     kind, now, statements, parameters = _shown_body(action.body)
-    counts, parameter_counts = [len(statements)], [len(parameters)]
-    return _Rows(*_identities((action,)), [kind], [now], counts, statements, parameter_counts, parameters)
-
-
-def _identities(actions: Sequence[Action]) -> tuple[list[str], list[int], list[bool]]:
-    return (
-        [action.session for action in actions],
-        [action.number for action in actions],
-        [action.is_relaxed for action in actions],
-    )
+    shown = [action.session], [action.is_relaxed], [kind], [now], [len(statements)], statements
+    return _Rows([1], *shown, [action.number], [len(parameters)], parameters)
 
 
 def _shown_body(data: bytes) -> tuple[str, int | None, list[str], list[bytes]]:
@@ -337,23 +338,36 @@ def _outcome_columns(outcomes: Sequence[Outcome] | None, many: int) -> list[pa.A
     if outcomes is None:
         return [pa.nulls(many, pa.string()), pa.nulls(many, pa.string()), pa.nulls(many, pa.bool_())]
     return [
-        pa.array([each.verdict for each in outcomes], pa.string()),
-        pa.array(_shown_outcomes(outcomes), pa.binary()).cast(pa.string()),
+        _verdicts(outcomes),
+        _plainly_shown(outcomes) or pa.array(map(_outcome, outcomes), pa.binary(), size=many).cast(pa.string()),
         pa.array([each.is_again for each in outcomes], pa.bool_()),
     ]
 
 
-def _shown_outcomes(outcomes: Sequence[Outcome]) -> Sequence[bytes | None]:
-    """Most are of one statement that was done and returned nothing."""
-    if any([each.verdict is not Verdict.DONE for each in outcomes]):  # noqa: C419  a list is twice as fast
-        return list(map(_outcome, outcomes))
+def _verdicts(outcomes: Sequence[Outcome]) -> pa.Array:
+    """Mostly one: to ask each for its name takes long."""
+    several = {each.verdict for each in outcomes}
+    if len(several) == 1:
+        return pa.repeat(several.pop().value, len(outcomes))
+    return pa.array([each.verdict.value for each in outcomes], pa.string())
+
+
+def _plainly_shown(outcomes: Sequence[Outcome]) -> pa.Array | None:
+    """If all are of one statement that was done and returned nothing, as most are."""
+    if {each.verdict for each in outcomes} != {Verdict.DONE}:
+        return None
     try:
-        results = [result for (result,) in map(_results, [each.value for each in outcomes])]
-    except (*_UNREADABLE, ValueError):
-        return list(map(_outcome, outcomes))
-    if any([result.columns for result in results]):  # noqa: C419
-        return list(map(_outcome, outcomes))
-    return [b'[{"changes":%d,"last_id":%d}]' % (result.changes, result.last_id) for result in results]
+        # Each is one thing that was encoded, so that all of them after each other are a list of as many.
+        data = _LIST + len(outcomes).to_bytes(4) + b"".join([each.value for each in outcomes])
+        results = [result for (result,) in _many_results(data)]
+    except _UNREADABLE:
+        return None
+    if any([result.columns for result in results]):  # noqa: C419  a list is twice as fast
+        return None
+    changes = pa.array([result.changes for result in results], pa.int64()).cast(pa.string())
+    last_ids = pa.array([result.last_id for result in results], pa.int64()).cast(pa.string())
+    parts = '[{"changes":', changes, ',"last_id":', last_ids, "}]"
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _outcome(outcome: Outcome) -> bytes | None:
@@ -386,10 +400,9 @@ def _reason(reply: Result | Failure | Conflict) -> dict[str, Any]:
 # Columns.
 
 
-def _repeated(values: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> pa.Array:
-    """What a bundle has, for each of its actions."""
-    places = pa.array(list(chain.from_iterable(map(repeat, range(len(counts)), counts))), pa.int32())
-    return pa.array(values, kind).take(places)
+def _places(counts: Sequence[int]) -> pa.Array:
+    """The first so many times, the second so many times: to take what several have in common for each of them."""
+    return pa.array(chain.from_iterable(map(repeat, range(len(counts)), counts)), pa.int32(), size=sum(counts))
 
 
 def _listed(counts: Sequence[int], values: pa.Array) -> pa.Array:

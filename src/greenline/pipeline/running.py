@@ -1,8 +1,8 @@
 """Running the pipeline: the order into the archive, the archive checked, the tables written. Once, or kept running.
 
-Two threads work at a time. One follows the order (`follower`), and lets go of Python while its database and its clerk
-work. The other takes what was archived, checks it, and writes tables now and then: the longer that takes, the more
-seldom. A third looks how far the order goes, so that the lag is known also while both are busy.
+Two threads work at a time. One follows the order (`follower`), lets go of Python while its database and its clerk work,
+and checks what was archived. The other writes tables now and then: the longer that takes, the more seldom. A third
+looks how far the order goes, so that the lag is known also while both are busy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ PATIENCE_S = 15.0
 LIMIT = 50_000
 """Positions that are followed before others have a word."""
 WRITE_S = 2.0
-"""Tables are written so often, if that is quick;"""
+"""Tables are written so often, if that is quick, by who keeps up with a cluster;"""
+DRAIN_S = 60.0
+"""by who has a long way to go;"""
 SHARE = 4
 """and else so that writing takes one part, and all else so many."""
 
@@ -88,14 +90,18 @@ class Running:
             self._follower = Follower(Archive(place / ARCHIVE), told.order, stands=told.stands, base=base)
         try:
             self.tables = Tables(spark, place, self._pins)
+            self._log = Tables(spark, place)
+            """The same, for who checks what was archived while the others are written."""
             tables_book.remove_unused(place, self.tables.book, 0.0)
         except BaseException:
             self.close()
             raise
         self._checked = self.tables.reached
+        self._checking = threading.Lock()
         self._archived, self._written = Lag(), Lag()
         self._wrote = time.monotonic()
         self._took = 0.0
+        self._every = WRITE_S
         self._verified = 0
         self._because = ""
 
@@ -118,6 +124,7 @@ class Running:
             if self._told is not None:
                 goal = self._told.order.newest().position
                 self._look(goal)
+                self._every = DRAIN_S
                 self._beside(lambda enough: self._follow(goal, enough))
                 if verifies and self._told.stands is not None:
                     self._verified = self._following.verify()
@@ -152,18 +159,21 @@ class Running:
     def _follow(self, goal: int, enough: threading.Event) -> None:
         while self._following.position < goal and not enough.is_set():
             self._following.advance(min(LIMIT, goal - self._following.position))
+            self._check()
 
     def _follow_on(self, enough: threading.Event) -> None:
         """Also when the whole cluster is down for a while."""
         while not enough.is_set():
             before = self._following.position
             try:
-                if self._following.advance(LIMIT) < before + LIMIT:
-                    enough.wait(LOOK_S)  # who asks at once again and again writes many small segments
+                last = self._following.advance(LIMIT)
             except OutOfReach as silence:
                 self._because = str(silence)
-            else:
-                self._because = ""
+                continue
+            self._because = ""
+            self._check()
+            if last < before + LIMIT:
+                enough.wait(LOOK_S)  # who asks at once again and again writes many small segments
 
     def _keep_looking(self, order: Order, enough: threading.Event) -> None:
         while not enough.wait(LOOK_S):
@@ -193,10 +203,9 @@ class Running:
 
     def _advance(self, *, is_due: bool = False) -> None:
         """What is archived by now is checked, and tables are written if it is time."""
-        self.tables.archive.refresh()
         self._check()
         begun = time.monotonic()
-        if is_due or begun - self._wrote >= max(WRITE_S, SHARE * self._took):
+        if is_due or begun - self._wrote >= max(self._every, SHARE * self._took):
             self._write()
             self._wrote = time.monotonic()
             self._took = self._wrote - begun
@@ -204,12 +213,17 @@ class Running:
         self._say("running", self._because)
 
     def _check(self) -> None:
-        tables = self.tables
-        self._checked = check_log(tables, self._checked, tables.archive.last)
+        """By whoever follows, as soon as something is archived; and by the other one, unless it writes."""
+        log = self._log
+        with self._checking:
+            log.archive.refresh()
+            self._checked = check_log(log, self._checked, log.archive.last)
         self._archived.reached(self._checked.position)
 
     def _write(self) -> None:
-        book = write(self.tables, self._checked)
+        checked = self._checked
+        self.tables.archive.refresh()
+        book = write(self.tables, checked)
         self._written.reached(book.position)
         tables_book.remove_unused(self.place, book)
 

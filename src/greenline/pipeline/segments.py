@@ -1,12 +1,14 @@
 """Segments: some consecutive bundles and what they did, written into an archive as a whole or not at all.
 
 Who keeps up with a cluster writes many small ones. Some that follow each other become one: it is complete before they
-are removed, so that each position is there at any moment, and for a moment perhaps twice (`Archive.refresh`).
+are removed, so that each position is there at any moment, and for a moment perhaps twice (`Archive.refresh`). Of those
+that have become one the manifests go at once, and the files some time later: whoever has listed them may read them.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Sequence
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -19,8 +21,7 @@ from crc32c import crc32c
 from greenline.access import wire
 from greenline.kernel.actions import Outcome
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS, SEGMENTS, File, Manifest, Tables, name_of
-from greenline.pipeline.capture import Changed
-from greenline.pipeline.changes import changes_batch
+from greenline.pipeline.changes import Packed, changes_batch
 from greenline.pipeline.rows import actions_batch, bundles_batch
 
 COMPRESSION = "zstd"
@@ -34,6 +35,8 @@ LARGEST = 100_000
 """Actions of one that is made of others."""
 _TIER_BITS = 4
 """So that a row is written anew once for each factor of 16 that its segment grows by."""
+GRACE_S = 600.0
+"""So long a file that belongs to no segment any more is kept."""
 _ASIDE = ".part"
 
 
@@ -44,7 +47,7 @@ class Segment(msgspec.Struct, array_like=True):
     bundles: list[wire.Bundle] = []
     digests: list[bytes] = []
     outcomes: list[tuple[Outcome, ...]] = []
-    changes: list[tuple[int, list[Changed]]] = []
+    changes: list[tuple[int, list[Packed]]] = []
     base: int | None = None
     """It is no part of the order, but the state at this position."""
 
@@ -59,8 +62,9 @@ class Segment(msgspec.Struct, array_like=True):
 
 def write(path: Path, segment: Segment) -> Manifest:
     """What it says is on the disk when it returns."""
-    batches = {CHANGES: changes_batch(segment.changes, {})}
-    if segment.base is None:
+    if segment.base is not None:
+        batches = {CHANGES: changes_batch(segment.changes, {})}
+    else:
         actions = actions_batch(segment.bundles, segment.outcomes)
         positions = [bundle.position for bundle in segment.bundles]
         batches = {
@@ -111,23 +115,31 @@ def merge(path: Path, parts: Sequence[Manifest]) -> None:
     merged = msgspec.structs.replace(first, last=last.last, digest=last.digest, files=files, schemas=schemas)
     _write_manifest(path, merged)
     for part in parts:
-        remove(path, part.name)
-
-
-def remove(path: Path, name: str) -> None:
-    """The manifest first: without it the others are nothing."""
-    (path / SEGMENTS / f"{name}.json").unlink(missing_ok=True)
+        discard(path, part.name)
     _force(path / SEGMENTS)
+
+
+def discard(path: Path, name: str) -> None:
+    """A segment whose positions are in another one: from now on its files are nobody's."""
     for kind in KINDS:
-        (path / kind / f"{name}.parquet").unlink(missing_ok=True)
+        file = path / kind / f"{name}.parquet"
+        if file.exists():
+            os.utime(file)
+    (path / SEGMENTS / f"{name}.json").unlink(missing_ok=True)
 
 
-def remove_unfinished(path: Path, names: Collection[str]) -> None:
-    """What a follower that was killed has left: files of other segments than these."""
+def remove_unused(path: Path, names: Collection[str], grace: float = GRACE_S) -> None:
+    """What belongs to other segments than these: what a follower that was killed has begun, and what has become one
+    with others, once it is old enough."""
     for kind in (SEGMENTS, *KINDS):
         (path / kind).mkdir(parents=True, exist_ok=True)
+    for each in (path / SEGMENTS).glob("*.json"):
+        if each.stem not in names:
+            discard(path, each.stem)
+    for kind in (SEGMENTS, *KINDS):
         for each in (path / kind).iterdir():
-            if each.suffix == _ASIDE or each.stem not in names:
+            is_left = each.stem not in names and time.time() - each.stat().st_mtime >= grace
+            if each.suffix == _ASIDE or is_left:
                 each.unlink()
 
 
@@ -147,8 +159,10 @@ def _times(actions: pa.RecordBatch, outcomes: Sequence[Sequence[Outcome]], posit
 def _write_rows(path: Path, rows: pa.Table) -> File:
     aside = path.with_name(path.name + _ASIDE)
     sorted_by = [name for name in _SORTED if name in rows.column_names]
-    pq.write_table(rows, aside, compression=COMPRESSION, use_dictionary=list(_WORDS), write_statistics=sorted_by)
-    data = aside.read_bytes()
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression=COMPRESSION, use_dictionary=list(_WORDS), write_statistics=sorted_by)
+    data = memoryview(sink.getvalue())
+    aside.write_bytes(data)
     _put(aside, path)
     return File(rows.num_rows, len(data), crc32c(data))
 

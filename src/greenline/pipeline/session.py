@@ -33,8 +33,11 @@ _MASTERS = re.compile(
     r"|spark://[^,/]+:\d+(,[^,/]+:\d+)*|yarn|k8s://.+"
 )
 
+_MEMORY = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
+
 CONNECT_S = 3.0
-EXECUTORS_S = 30.0
+EXECUTORS_S = 90.0
+"""A busy machine takes its time to start Java."""
 
 _SILENT = """\
 rootLogger.level = off
@@ -58,6 +61,20 @@ _SETTINGS = {
 }
 
 
+def check(master: str | None = None, memory: str = "2g") -> None:
+    """Is all there that a session would need? It takes a second: whoever has much to do before it asks first."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise NoSpark("pyspark is not installed: pip install greenline[spark]") from None
+    if SparkSession.getActiveSession() is not None:
+        return
+    _check_master(master)
+    _check_memory(memory)
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        java.find()
+
+
 def spark(
     name: str, *, master: str | None = None, memory: str = "2g", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
@@ -76,6 +93,7 @@ def spark(
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     asked = master if master or is_submitted else LOCAL
     _check_master(asked)
+    _check_memory(memory)
     chosen = _SETTINGS if is_submitted else {**_SETTINGS, "spark.driver.memory": memory}
     builder = SparkSession.builder.appName(name)
     for key, value in {**chosen, **(settings or {})}.items():
@@ -139,6 +157,12 @@ def _check_master(master: str | None) -> None:
         else:
             return
     raise NoSpark(f"nobody answers at {master} ({'; '.join(reasons)}): is the master up, and is that its address?")
+
+
+def _check_memory(memory: str) -> None:
+    """Java would end at once, and what it says of it goes nowhere."""
+    if not _MEMORY.fullmatch(memory):
+        raise NoSpark(f"{memory} is no amount of memory for Spark: write 3g, or 2500m")
 
 
 @contextmanager

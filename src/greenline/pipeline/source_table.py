@@ -77,6 +77,10 @@ _KINDS = (
 def typed(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Changes of one table, as rows of this schema."""
     own = [field for field in schema if field.name not in _OUR_NAMES]
+    if (plain := _plain(changes, own)) is not None:
+        nothing = pa.nulls(len(changes), schema.field(OTHER).type)
+        rest = [changes.column(field.name) for field in OURS[2:]]
+        return pa.RecordBatch.from_arrays([*plain, changes.column("key"), nothing, *rest], schema=schema)
     columns: dict[str, list[Any]] = {field.name: [] for field in own}
     converters = {field.name.lower(): (columns[field.name], _converter(field.type)) for field in own}
     others: list[list[tuple[str, str]] | None] = []
@@ -110,6 +114,26 @@ def typed(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 _OUR_NAMES = frozenset(field.name for field in OURS)
+
+
+def _plain(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> list[pa.Array] | None:
+    """Column by column, if all rows have the same ones and every value is of its column's type, as most are."""
+    shapes = changes.column("columns").unique().to_pylist()
+    if len(shapes) != 1:
+        return None
+    columns = zip(*map(values_of, changes.column("row").to_pylist()), strict=True)
+    held = dict(zip(map(str.lower, _names(shapes[0])), columns, strict=True))
+    fields = {field.name.lower(): field for field in own}
+    if not held.keys() <= fields.keys():
+        return None
+    for name, values in held.items():
+        kind = _TYPES.get(fields[name].type)
+        if kind is None or not set(map(type, values)) <= {kind, type(None)}:
+            return None
+    return [
+        pa.array(held[name], field.type) if name in held else pa.nulls(len(changes), field.type)
+        for name, field in fields.items()
+    ]
 
 
 def clashing(columns: Iterable[tuple[str, str]]) -> Sequence[str]:
@@ -184,6 +208,8 @@ def _nowhere(_: Any) -> Any:
 
 
 _NOWHERE: tuple[list[Any], Callable[[Any], Any]] = [], _nowhere
+_TYPES = {pa.int64(): int, pa.string(): str, pa.binary(): bytes, pa.float64(): float}
+"""As which type of ours a value of SQLite is one of its column's without being converted."""
 _CONVERTERS: dict[pa.DataType, Callable[[Any], Any]] = {
     pa.int64(): _long,
     pa.string(): _text,

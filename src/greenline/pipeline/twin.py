@@ -40,7 +40,9 @@ class Twin:
             moment = Moment()
             self._connection = opening.writer(self._path, moment, limits, "")
             self._bundles = _Bundles(self._connection, moment, limits)
-            self._capture = Capture(self._connection)
+            self._capture = self._bundles.executor.onlooker = Capture(self._connection)
+            # What a savepoint would restore stays in memory: in a file, each of its pages is written by us, in Python.
+            self._connection.execute("PRAGMA temp_store = MEMORY", prepare_flags=OURS)
         except BaseException:
             self._lock.release()
             raise
@@ -126,12 +128,14 @@ class Twin:
         if was_stopped:
             # Deleting all rows of a table takes one step, but many while we are told of each.
             capture.pause()
+            self._bundles.executor.onlooker = None
             self._bundles.judge_anew(bundle.position)
         capture.begin()
         try:
             outcomes = self._bundles.apply(bundle.position, bundle.actions, bundle.system)
         finally:
             capture.listen()
+            self._bundles.executor.onlooker = capture
         if was_stopped:
             named = Named({}, named.whole | capture.everything().whole)
         return outcomes, between(before, capture.look(named))
@@ -166,6 +170,8 @@ class _Bundles(Bundles):
 
 def _are_stopped(outcomes: tuple[Outcome, ...]) -> bool:
     """Did any of them come to the limit of steps?"""
+    if Verdict.FAILED not in {each.verdict for each in outcomes}:
+        return False
     for each in outcomes:
         if each.verdict is Verdict.FAILED and not each.is_again:
             reply = reply_of(each.value)

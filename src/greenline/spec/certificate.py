@@ -28,34 +28,41 @@ import pyarrow.compute as pc
 CONF, SEND, AGREED, BASIC, OTHER = range(5)
 
 STEPS = f"""
-SELECT run, process, n, {CONF} AS sort, conf AS name, count(*) OVER (PARTITION BY run, conf) AS times, FALSE AS needs
+SELECT run, process, n, {CONF} AS sort, conf AS name, count(*) OVER (PARTITION BY run, conf) AS times, FALSE AS needs,
+       kind, CAST(NULL AS STRING) AS message, conf, CAST(NULL AS STRING) AS family, CAST(NULL AS STRING) AS sender,
+       CAST(NULL AS STRING) AS service
 FROM conf_event
 UNION ALL
 SELECT run, process, n, {SEND} AS sort, message AS name, CASE WHEN is_first THEN deliveries ELSE 0 END AS times,
-       FALSE AS needs
+       FALSE AS needs, 'send' AS kind, message, conf, family, process AS sender, service
 FROM sent
 UNION ALL
 SELECT run, process, n,
        CASE WHEN service IN ('agreed', 'safe') THEN {AGREED}
             WHEN service = 'basic' THEN {BASIC}
             ELSE {OTHER} END AS sort,
-       message AS name, deliveries AS times, is_sent AS needs
+       message AS name, deliveries AS times, is_sent AS needs, 'deliver' AS kind, message, conf, family, sender, service
 FROM delivered
 UNION ALL
-SELECT run, process, n, {OTHER} AS sort, '' AS name, 1 AS times, FALSE AS needs
+SELECT run, process, n, {OTHER} AS sort, '' AS name, 1 AS times, FALSE AS needs,
+       kind, message, conf, CAST(NULL AS STRING) AS family, CAST(NULL AS STRING) AS sender, service
 FROM event
 WHERE kind = 'crash'
 """
 """What is merged, to be sorted by run, process and n: of a delivery or a configuration, how often there is one of its
-name, and whether it needs to be sent; of a (first) sending, how many deliveries need it."""
+name, and whether it needs to be sent; of a (first) sending, how many deliveries need it. The rest is carried along, so
+that who verifies a time need not look up what has it."""
 
 SORTED_BY = ("run", "process", "n")
+
+CARRIED = ("kind", "message", "conf", "family", "sender", "service")
 
 SCHEMA = pa.schema(
     [
         ("run", pa.string()),
         ("process", pa.string()),
         ("n", pa.int64()),
+        *((name, pa.string()) for name in CARRIED),
         ("before", pa.int64()),
         ("cut", pa.int64()),
         ("ord", pa.int64()),
@@ -101,7 +108,8 @@ def certificate(steps: pa.Table) -> pa.Table:
                 for chain in chains:
                     column.extend(chain)
     arrays = [pa.array(column, pa.int64()) for column in found]
-    return pa.Table.from_arrays([runs, processes, steps.column("n"), *arrays], schema=SCHEMA)
+    carried = [steps.column(name) for name in ("run", "process", "n", *CARRIED)]
+    return pa.Table.from_arrays([*carried, *arrays], schema=SCHEMA)
 
 
 def chains_by_run(runs: pa.ChunkedArray, processes: pa.ChunkedArray) -> list[list[tuple[int, int]]]:

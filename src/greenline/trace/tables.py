@@ -108,6 +108,8 @@ def rows_in_parquet(path: Path) -> int:
 
 
 def _not_whole(path: Path, error: Exception) -> NotATrace:
+    if isinstance(error, PermissionError):
+        return NotATrace(f"{path} may not be read by this user")
     return NotATrace(f"{path} is no whole Parquet file: {str(error).splitlines()[0]}")
 
 

@@ -1,9 +1,8 @@
 -- Specification 1.1. The precedes relation (a process's own order, and sending before delivering) has no cycle.
 WITH keyed AS (
-    SELECT c.run, c.process, c.n, c.before, e.kind, e.message,
-           lag(c.before) OVER (PARTITION BY c.run, c.process ORDER BY c.n) AS last_before
-    FROM certificate c
-    JOIN event e ON e.run = c.run AND e.process = c.process AND e.n = c.n
+    SELECT run, process, n, before, kind, message,
+           lag(before) OVER (PARTITION BY run, process ORDER BY n) AS last_before
+    FROM certificate
 ),
 sends AS (
     SELECT run, message, before, row_number() OVER (PARTITION BY run, message ORDER BY process, n) AS place

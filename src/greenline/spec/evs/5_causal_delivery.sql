@@ -28,6 +28,5 @@ first_delivery AS (
 SELECT e.run, e.process, e.message, c.cause, 'it was delivered without ' || c.cause || ', which is causally before it' AS because
 FROM cause c
 JOIN first_delivery e ON e.run = c.run AND e.message = c.effect AND e.family = c.conf
-LEFT JOIN first_delivery d
-  ON d.run = e.run AND d.process = e.process AND d.message = c.cause AND d.family = e.family
-WHERE d.n IS NULL OR d.n > e.n
+ANTI JOIN delivered d
+  ON d.run = e.run AND d.process = e.process AND d.message = c.cause AND d.family = e.family AND d.n <= e.n

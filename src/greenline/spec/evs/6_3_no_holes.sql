@@ -1,30 +1,29 @@
 -- Specification 6.3. If p delivers m and then m', and q delivers m' in a configuration that has the sender of m, then q
 -- delivers m. Asked of the services agreed and safe. By logical time only few pairs are left to look at closely.
 WITH agreed AS (
-    SELECT d.run, d.process, d.n, d.message, d.sender, d.conf, d.family, c.ord
-    FROM delivered d
-    JOIN certificate c ON c.run = d.run AND c.process = d.process AND c.n = d.n
-    WHERE d.service IN ('agreed', 'safe') AND d.family IS NOT NULL
+    SELECT run, process, n, message, conf, family, ord
+    FROM certificate
+    WHERE kind = 'deliver' AND service IN ('agreed', 'safe') AND family IS NOT NULL
 ),
 placed AS (
-    SELECT run, family, message, sender, min(ord) AS first_ord, max(ord) AS last_ord
-    FROM agreed
-    GROUP BY run, family, message, sender
+    SELECT a.run, a.family, a.message, min(a.ord) AS first_ord, max(a.ord) AS last_ord
+    FROM agreed a
+    SEMI JOIN missed w ON w.run = a.run AND w.family = a.family
+    GROUP BY a.run, a.family, a.message
 ),
 reach AS (
-    SELECT a.run, a.process, a.conf, a.family, max(p.last_ord) AS ord
+    SELECT a.run, a.process, a.conf, max(p.last_ord) AS ord
     FROM agreed a
+    SEMI JOIN missed w ON w.run = a.run AND w.process = a.process AND w.conf = a.conf
     JOIN placed p ON p.run = a.run AND p.family = a.family AND p.message = a.message
-    GROUP BY a.run, a.process, a.conf, a.family
+    GROUP BY a.run, a.process, a.conf
 ),
 lacking AS (
-    SELECT r.run, r.process, r.conf, r.family, p.message
-    FROM reach r
-    JOIN placed p ON p.run = r.run AND p.family = r.family AND (p.first_ord < r.ord OR r.ord IS NULL)
-    JOIN member m ON m.run = r.run AND m.conf = r.conf AND m.process = p.sender
-    JOIN sent s ON s.run = p.run AND s.message = p.message AND s.conf = p.family AND s.process = p.sender
-    ANTI JOIN delivered d
-      ON d.run = r.run AND d.process = r.process AND d.message = p.message AND d.family = r.family
+    SELECT w.run, w.process, w.conf, w.family, w.message
+    FROM missed w
+    JOIN reach r ON r.run = w.run AND r.process = w.process AND r.conf = w.conf
+    JOIN placed p ON p.run = w.run AND p.family = w.family AND p.message = w.message
+    WHERE p.first_ord < r.ord OR r.ord IS NULL
 ),
 wanting AS (SELECT DISTINCT run, process, conf, family FROM lacking),
 -- How far into what q delivered each other process got: the last message that both have.

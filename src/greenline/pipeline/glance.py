@@ -1,0 +1,77 @@
+"""A glance: few columns of what was archived, seen as they are written, without Spark.
+
+A follower writes rows in their order. If they are in it, and none is missing, the expectations on the log hold, and
+seeing that takes a hundredth of the time that asking Spark does. If anything is otherwise, a glance does not say what:
+the expectations themselves are asked (`expectations.LOG`), which show the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS
+
+_VERSION = "_commit_version"
+
+
+def is_expected(files: Mapping[str, Sequence[Path]], first: int, last: int) -> bool:
+    """Those of each kind that have these positions, segment by segment. False: it may be all the same."""
+    expected = first
+    if len({len(files[kind]) for kind in KINDS}) != 1:
+        return False  # some have become one while they were listed
+    for bundles, actions, changes in zip(files[BUNDLES], files[ACTIONS], files[CHANGES], strict=True):
+        found = rows(bundles, "position", ("actions",), first, last)
+        positions, counts = found.column("position"), found.column("actions").to_pylist()
+        if positions.to_pylist() != list(range(expected, expected + len(counts))):
+            return False
+        numbered = rows(actions, "position", ("sub",), first, last)
+        if not _are_numbered(numbered, positions.to_pylist(), counts):
+            return False
+        asked = positions.filter(pc.greater(found.column("actions"), 0))
+        changed = pc.unique(rows(changes, _VERSION, (), first, last).column(_VERSION))
+        if not pc.all(pc.is_in(changed, asked.combine_chunks()), min_count=0).as_py():
+            return False
+        expected += len(counts)
+    return expected == last + 1
+
+
+def kinds(changes: Iterable[Path], first: int, last: int) -> dict[str, set[str]]:
+    """Which tables were changed at these positions, and how."""
+    found: dict[str, set[str]] = {}
+    for path in changes:
+        several = rows(path, _VERSION, ("table", "_change_type"), first, last)
+        each = several.group_by(["table", "_change_type"]).aggregate([])
+        for table, kind in zip(each.column("table").to_pylist(), each.column("_change_type").to_pylist(), strict=True):
+            found.setdefault(table, set()).add(kind)
+    return found
+
+
+def rows(path: Path, by: str, columns: Sequence[str], first: int, last: int) -> pa.Table:
+    """The rows of these positions, which the column `by` says; that, and these others."""
+    found = pq.read_table(path, columns=[by, *columns])
+    positions = found.column(by)
+    if not len(positions):
+        return found
+    ends = pc.min_max(positions)
+    if ends["min"].as_py() >= first and ends["max"].as_py() <= last:
+        return found
+    return found.filter(pc.and_(pc.greater_equal(positions, first), pc.less_equal(positions, last)))
+
+
+def _are_numbered(actions: pa.Table, positions: Sequence[int], counts: Sequence[int]) -> bool:
+    """Those of each bundle from 0, in order, as many as the bundle says."""
+    if actions.num_rows != sum(counts):
+        return False
+    of = pa.chunked_array([pa.array(_repeated(positions, counts), pa.int64())])
+    subs = pa.chunked_array([pa.array(chain.from_iterable(map(range, counts)), pa.int32())])
+    return bool(actions.column("position").equals(of) and actions.column("sub").equals(subs))
+
+
+def _repeated(values: Sequence[int], counts: Sequence[int]) -> Iterator[int]:
+    return chain.from_iterable(map(repeat, values, counts))

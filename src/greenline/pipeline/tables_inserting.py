@@ -1,0 +1,68 @@
+"""Rows that were only inserted, into files of their table: from the archive's changes, by Arrow alone.
+
+What Spark is for is to bring together what was and what has become of it. Rows that nothing was before are only made
+typed; as rows of Spark's they cost ten times as much as all else that is done with them. So its workers are given the
+archive's files, each of which becomes one of the table's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from greenline.pipeline import collecting, glance, source_table
+from greenline.pipeline.changes import CHANGES
+from greenline.pipeline.segments import COMPRESSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FEW = 2
+"""Files that are not worth a job of Spark's."""
+_VERSION = "_commit_version"
+_OTHERS = tuple(name for name in CHANGES.names if name != _VERSION)
+_OF_CHANGES = ("_change_type", _VERSION, "_commit_timestamp")
+
+
+def write(
+    spark: SparkSession, aside: Path, changes: Sequence[Path], table: str, schema: pa.Schema, first: int, last: int
+) -> int:
+    """Versions of a table's rows, as `versions.inserted` gives them, into this directory: how many there are."""
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    made = partial(_write_file, aside=aside, table=table, schema=schema, first=first, last=last)
+    if len(changes) <= FEW:
+        return sum(map(made, changes))
+    return sum(spark.sparkContext.parallelize(changes, len(changes)).map(made).collect())
+
+
+def _write_file(changes: Path, *, aside: Path, table: str, schema: pa.Schema, first: int, last: int) -> int:
+    """Also by two at a time: then both write the same."""
+    found = glance.rows(changes, _VERSION, _OTHERS, first, last)
+    wanted = found.filter(pc.equal(found.column("table"), table)).select(CHANGES.names).combine_chunks()
+    if wanted.num_rows:
+        mine = aside / f".{changes.stem}-{os.getpid()}"
+        with collecting.paused():
+            made = [_versions(batch, schema) for batch in wanted.to_batches()]
+        pq.write_table(pa.Table.from_batches(made), mine, compression=COMPRESSION, use_dictionary=False)
+        mine.replace(aside / changes.name)
+    return int(wanted.num_rows)
+
+
+def _versions(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    typed = source_table.typed(changes, schema)
+    keys, rows = changes.column("key").to_pylist(), changes.column("row").to_pylist()
+    columns = {name: typed.column(name) for name in schema.names if name not in _OF_CHANGES}
+    columns["_valid_from"] = typed.column(_VERSION)
+    columns["_check"] = pa.array(map(crc32, rows, map(crc32, keys)), pa.int64(), size=len(rows))  # as of both, joined
+    columns["_valid_to"] = pa.nulls(len(rows), pa.int64())
+    return pa.RecordBatch.from_pydict(columns)
