@@ -189,7 +189,7 @@ def test_small_audits_use_duckdb_by_themselves(place: Path) -> None:
     assert judged(place, "auto").engine == "duckdb"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_works_where_there_is_no_java_and_says_nothing_of_spark(tmp_path: Path) -> None:
     """Java from PyPI; nothing on stderr; a verdict."""
     programs = tmp_path / "bin"

@@ -25,7 +25,7 @@ from greenline.pipeline.tables import NoTable, Tables
 from tests.node.databases import client, until_primary
 from tests.pipeline.clusters import keeping
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 Rows = list[tuple[Any, ...]]
 
