@@ -60,7 +60,8 @@ class MemorySqlite:
         chunks are worth comparing only among those who agree on it."""
         self._image_every = image_every
         self._chunk_rows = chunk_rows
-        self._db = sqlite3.connect(":memory:", isolation_level=None)
+        # It is used by one thread, but closed by whichever one collects it.
+        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._db.close)
         self._state = State(self._db, procedures)
         self._state.create()
