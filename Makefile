@@ -31,13 +31,13 @@ PURE := $(addprefix tests/,kernel trace noticeboard spec simulation ring replica
 
 test: setup        ## every test; at most ten minutes on two cores
 	@$(BIN)/python -m pytest -m "not long" -n 2 --dist worksteal $(PURE)
-	@$(BIN)/python -m pytest -m "not long" -n 2 --dist loadgroup $(addprefix --ignore=,$(PURE))
+	@$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile $(addprefix --ignore=,$(PURE))
 
 check: setup       ## the fast loop: format, lint, types, import contracts, unit tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo > .lint-imports 2>&1 || { cat .lint-imports; exit 1; }
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not long"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long"
 
 bench: setup       ## measure the figures that the documentation states
 	@$(BIN)/python -m benchmarks
@@ -46,7 +46,7 @@ soak: setup        ## storms until SECONDS have passed or a rule is broken; CORE
 ifeq ($(CORE),database)
 	@JEPSEN_SECONDS=$(SECONDS) JEPSEN_SEED=$(SEED) $(BIN)/python -m pytest -s tests/jepsen/test_jepsen.py
 else ifeq ($(CORE),pipeline)
-	@$(BIN)/python -m pytest tests/pipeline -m long
+	@$(BIN)/python -m pytest tests/cli/test_pipeline.py tests/pipeline -m long
 else ifeq ($(CORE),node)
 	@NODE_STORM_SECONDS=$(SECONDS) NODE_STORM_SEED=$(SEED) $(BIN)/python -m pytest -s tests/node/test_storm.py
 else

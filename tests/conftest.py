@@ -21,14 +21,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: minutes of Spark; run by `make soak CORE=pipeline`")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where files are shared out (`--dist loadgroup`): whoever uses Spark is in one process, since a session costs."""
-    for item in items:
-        uses_spark = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("spark" if uses_spark else str(item.path)))
-
-
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     parts = Path(report.nodeid.split("::")[0]).parts
     area = parts[1] if len(parts) > 2 else "tests"

@@ -22,7 +22,7 @@ def spark() -> Iterator[None]:
     session.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_a_log_becomes_tables_that_can_be_asked_and_a_file_becomes_rows(greenline: Greenline, tmp_path: Path) -> None:
     into, file = tmp_path / "into", tmp_path / "people.csv"

@@ -14,7 +14,7 @@ from tests.lab.faults import Faults
 from tests.lab.sites import Lab, why_not
 from tests.node.processes import Process, cluster, collected, judge, rest, until
 
-SECONDS = float(os.environ.get("NODE_STORM_SECONDS", "20"))
+SECONDS = float(os.environ.get("NODE_STORM_SECONDS", "12"))
 SEED = os.environ.get("NODE_STORM_SEED", "0")
 NAMES = "p q r s t"
 LONG_S = 5.0

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline: it takes seconds to start."""
+"""One Spark session for tests of the pipeline: it takes seconds to start."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from greenline.pipeline import session
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    yield session.spark("greenline tests", master="local[2,4]")
+def _java() -> Iterator[None]:
+    yield
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def spark(_java: None) -> SparkSession:
+    """The one that there is; a new one after tests that have ended it, as those of the command do."""
+    return session.spark("greenline tests", master="local[2,4]")

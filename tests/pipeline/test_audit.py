@@ -170,7 +170,7 @@ def test_a_trace_that_may_not_be_read_is_told_by_name(place: Path) -> None:
             judged(secret, "duckdb")
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.long)])
 def test_what_is_damaged_inside_is_one_clear_message(spark: SparkSession, place: Path, engine: str) -> None:
     whole = (place / "pair.parquet").read_bytes()
     damaged = bytearray(whole)

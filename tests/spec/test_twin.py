@@ -12,7 +12,7 @@ from greenline.spec.judge import Judge, by_run, rules_in
 from greenline.trace.tables import to_table
 from tests.spec.small import corrupted, small_execution
 
-SEEDS = int(os.environ.get("TWIN_SEEDS", "1000"))
+SEEDS = int(os.environ.get("TWIN_SEEDS", "600"))
 """Each gives a good execution and a bad one; CI tries as many as make ten thousand."""
 
 
