@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes longer than two seconds; left out of `make check`")
-    config.addinivalue_line("markers", "long: minutes of Spark; run by `make soak CORE=pipeline`")
+    config.addinivalue_line("markers", "long: Spark, or minutes; run by `make soak CORE=pipeline`")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

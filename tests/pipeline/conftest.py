@@ -9,6 +9,16 @@ from pyspark.sql import SparkSession
 
 from greenline.pipeline import session
 
+ALSO_IN_MAKE_TEST = "test_source.py"
+"""With the demo, which ends with the whole pipeline: each process that runs tests would start a session of its own."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.path.name != ALSO_IN_MAKE_TEST:
+            item.add_marker(pytest.mark.long)
+
 
 @pytest.fixture(scope="session")
 def _java() -> Iterator[None]:
