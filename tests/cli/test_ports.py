@@ -4,6 +4,9 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
+from greenline.cli import ports
 from greenline.cli.ports import free_ports
 
 ASK = "import sys; from greenline.cli.ports import free_ports; print(*free_ports(40), flush=True); sys.stdin.read()"
@@ -18,12 +21,22 @@ def test_clusters_that_are_made_at_the_same_time_have_ports_of_their_own() -> No
     given = [list(map(int, each.stdout.readline().split())) for each in asked if each.stdout]
     for each in asked:
         each.communicate()
-    ports = [port for some in given for port in some] + free_ports(100)
-    assert len(ports) == len(set(ports)) == 220
+    every = [port for some in given for port in some] + free_ports(100)
+    assert len(every) == len(set(every)) == 220
 
 
-def test_a_port_that_somebody_has_is_left_out() -> None:
-    (before,) = free_ports(1)
+def test_ports_that_somebody_has_or_that_are_named_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    (some,) = free_ports(1)
+    block = some - (some - ports.FIRST) % ports.BLOCK
+    others = range(block + ports.BLOCK, block + 3 * ports.BLOCK)
+    monkeypatch.setattr(ports, "FIRST", others.start)
+    monkeypatch.setattr(ports, "LAST", others.stop - 1)
+    monkeypatch.setattr(ports, "_ports", ports._all())
+    down = set(others[:100])
     with socket.socket(type=socket.SOCK_DGRAM) as held:
-        held.bind(("127.0.0.1", before + 1))
-        assert free_ports(1) != [before + 1]
+        held.bind(("127.0.0.1", others[-1]))
+        given = free_ports(10, down)
+        assert not down & set(given)
+        assert others[-1] not in given
+        with pytest.raises(OSError, match="no port is free"):
+            free_ports(100)

@@ -274,10 +274,12 @@ def add(local: Local, name: ProcId) -> Member:
     if template.database is Stored.NONE or template.key_file is None:
         raise Misuse("only a cluster with a database, and a key, can be joined while it runs")
     first = next(iter(local.configs))
-    address, admin, clients = (f"127.0.0.1:{port}" for port in free_ports(3))
+    known = _tables(local)
+    taken = {at[1] for table in known.values() for at in table.values()}
+    address, admin, clients = (f"127.0.0.1:{port}" for port in free_ports(3, taken))
     keyfile.write(local.place / f"{name}.key", Kept(keyfile.read(template.key_file).keyring))
     text = (local.place / f"{first}.toml").read_text()
-    tables = {title: {each: written(at) for each, at in table.items()} for title, table in _tables(local).items()}
+    tables = {title: {each: written(at) for each, at in table.items()} for title, table in known.items()}
     for title, at in (("members", address), ("admins", admin), ("clients", clients)):
         tables[title][name] = at
     founders = ", ".join(f'"{each}"' for each in template.engine.servers)

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 
 FIRST, LAST = 12_288, 32_767
 BLOCK = 64
 
 
-def free_ports(count: int) -> list[int]:
-    """Free for datagrams and for HTTP alike. Raises `OSError` if there are too few."""
-    return [next(_ports) for _ in range(count)]
+def free_ports(count: int, besides: Collection[int] = ()) -> list[int]:
+    """Free for datagrams and for HTTP alike, and none of these, whose owners may be down. Raises `OSError` if there are
+    too few."""
+    found = list(islice((port for port in _ports if port not in besides), count))
+    if len(found) < count:
+        raise OSError(f"no port is free between {FIRST} and {LAST}")
+    return found
 
 
 def _all() -> Iterator[int]:
@@ -28,8 +33,9 @@ def _all() -> Iterator[int]:
         guard = _bound(block)
         if guard is not None:
             _guards.append(guard)
-            yield from (port for port in range(block + 1, block + BLOCK) if _is_free(port))
-    raise OSError(f"no port is free between {FIRST} and {LAST}")
+            # In no order: who had this block before may be gone, and have left nodes that are down just now.
+            ports = random.sample(range(block + 1, block + BLOCK), BLOCK - 1)
+            yield from (port for port in ports if _is_free(port))
 
 
 def _is_free(port: int) -> bool:
