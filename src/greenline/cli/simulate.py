@@ -27,7 +27,7 @@ from greenline.cli.verdicts import (
     verdict,
 )
 from greenline.simulation.divergence import diverges
-from greenline.simulation.farm import BATCH, Batch, Farm, Judging, Report, batches
+from greenline.simulation.farm import BATCH, Batch, Farm, Judging, Report, RunFailed, batches
 from greenline.simulation.plan import Plan, draw_plan
 from greenline.simulation.play import End
 from greenline.simulation.profiles import PROFILES
@@ -299,16 +299,16 @@ def _compared(farm: Farm, todo: Iterable[Batch]) -> Iterator[list[Report]]:
 
 
 def _catch_mutants(subject: Subject, draw: Callable[[int, str], Plan], seeds: range, json: bool) -> Status:
-    """Every mutant must be caught: by a scenario, or by some seed (a rule, being stuck, differing from itself)."""
+    """Every mutant must be caught: by a scenario, or by some seed (a rule, a crash, being stuck, another run)."""
     caught = []
-    with Farm(2) as farm, progress("seeded bugs") as bar:
+    with progress("seeded bugs") as bar:
         task = bar.add_task("", total=len(subject.mutants))
         for name, mutant in subject.mutants.items():
             seed = None
             if mutant.scenario is not None:
                 by = what_goes_wrong(SCENARIOS[mutant.scenario], name)
             else:
-                seed, by = _first_catch(farm, (draw(seed, name) for seed in seeds))
+                seed, by = _first_catch(draw(seed, name) for seed in seeds)
             found = {"name": name, "caught": by is not None, "seed": seed, "scenario": mutant.scenario, "by": by}
             caught.append({**found, "mistake": mutant.mistake})
             bar.advance(task)
@@ -316,17 +316,23 @@ def _catch_mutants(subject: Subject, draw: Callable[[int, str], Plan], seeds: ra
         as_json({"core": subject.name, "mutants": caught})
     else:
         for each in caught:
-            where = f"in {each['scenario']}" if each["scenario"] else f"with seed {each['seed']}"
+            seeded = "in one of its runs" if each["seed"] is None else f"with seed {each['seed']}"
+            where = f"in {each['scenario']}" if each["scenario"] else seeded
             found_by = f"caught by {each['by']} {where}" if each["caught"] else "NOT CAUGHT"
             line(f"{each['name']:<34} {found_by}")
     return Status.OK if all(each["caught"] for each in caught) else Status.BROKEN
 
 
-def _first_catch(farm: Farm, plans: Iterable[Plan]) -> tuple[int | None, str | None]:
-    for reports in _compared(farm, batches(plans, None, A_FEW)):
-        for report in reports:
-            if report.broken:
-                return report.plan.seed, report.broken[0].rule
-            if report.end is End.STUCK:
-                return report.plan.seed, "stuck"
+def _first_catch(plans: Iterable[Plan]) -> tuple[int | None, str | None]:
+    """In a farm of its own: a run that fails takes it along."""
+    with Farm(2) as farm:
+        try:
+            for reports in _compared(farm, batches(plans, None, A_FEW)):
+                for report in reports:
+                    if report.broken:
+                        return report.plan.seed, report.broken[0].rule
+                    if report.end is End.STUCK:
+                        return report.plan.seed, "stuck"
+        except RunFailed as crash:
+            return None, f"a crash ({crash})"
     return None, None

@@ -110,6 +110,10 @@ class WorkerFailed(Exception):
     """A worker could not do its work; the message says why."""
 
 
+class RunFailed(WorkerFailed):
+    """Something was raised while it was done."""
+
+
 class Farm:
     """So many worker processes. Use it in a `with`."""
 
@@ -217,12 +221,12 @@ def _work(connection: Connection) -> None:
     while True:
         try:
             batch = connection.recv()
-        except EOFError:
-            return
+        except (EOFError, OSError):
+            return  # the farm is closed, or gone
         try:
             answer: object = judging.reports(batch)
         except Exception as error:  # noqa: BLE001 - it is the farm's to tell
-            answer = WorkerFailed(f"{type(error).__name__}: {error}")
+            answer = RunFailed(f"{type(error).__name__}: {error}")
         try:
             connection.send(answer)
         except OSError:
