@@ -25,18 +25,17 @@ def test_clusters_that_are_made_at_the_same_time_have_ports_of_their_own() -> No
     assert len(every) == len(set(every)) == 220
 
 
-def test_ports_that_somebody_has_or_that_are_named_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    (some,) = free_ports(1)
-    block = some - (some - ports.FIRST) % ports.BLOCK
-    others = range(block + ports.BLOCK, block + 3 * ports.BLOCK)
-    monkeypatch.setattr(ports, "FIRST", others.start)
-    monkeypatch.setattr(ports, "LAST", others.stop - 1)
-    monkeypatch.setattr(ports, "_ports", ports._all())
-    down = set(others[:100])
+def test_a_port_that_somebody_has_for_datagrams_is_not_free() -> None:
+    (port,) = free_ports(1)
+    assert ports._is_free(port)
     with socket.socket(type=socket.SOCK_DGRAM) as held:
-        held.bind(("127.0.0.1", others[-1]))
-        given = free_ports(10, down)
-        assert not down & set(given)
-        assert others[-1] not in given
-        with pytest.raises(OSError, match="no port is free"):
-            free_ports(100)
+        held.bind(("127.0.0.1", port))
+        assert not ports._is_free(port)
+
+
+def test_ports_of_those_who_may_be_down_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, c = free_ports(3)
+    monkeypatch.setattr(ports, "_ports", iter((a, b, c)))
+    assert free_ports(2, {b}) == [a, c]
+    with pytest.raises(OSError, match="no port is free"):
+        free_ports(1)
