@@ -19,9 +19,9 @@ def test_clusters_that_are_made_at_the_same_time_have_ports_of_their_own() -> No
         for _ in range(3)
     ]
     given = [list(map(int, each.stdout.readline().split())) for each in asked if each.stdout]
+    every = [port for some in given for port in some] + free_ports(100)
     for each in asked:
         each.communicate()
-    every = [port for some in given for port in some] + free_ports(100)
     assert len(every) == len(set(every)) == 220
 
 
