@@ -1,7 +1,7 @@
 """Pins: second names for files of an archive while they are read.
 
-A follower makes one segment of several small ones, and removes those. Whoever is reading them then, for longer than a
-moment, holds them by names of its own (hard links): the rows are the same, whichever segment they are in.
+A follower makes one segment of several small ones, and some minutes later removes those (`segments.GRACE_S`). Whoever
+reads for longer holds them by names of its own (hard links): the rows are the same, whichever segment they are in.
 """
 
 from __future__ import annotations

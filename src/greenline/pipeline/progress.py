@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 FILE, METRICS = "status.json", "status.prom"
 STALE_S = 30.0
@@ -74,13 +77,24 @@ def write(place: Path, progress: Progress) -> None:
 def metrics(progress: Progress) -> bytes:
     """As Prometheus reads it."""
     families = CollectorRegistry()
-    for field, (name, text) in _GAUGES.items():
-        Gauge(f"greenline_pipeline_{name}", text, registry=families).set(getattr(progress, field))
-    Gauge("greenline_pipeline_up", "1 while it runs.", registry=families).set(progress.is_alive)
-    rows = Gauge("greenline_pipeline_table_rows", "Rows of a table, as it is written.", ["table"], registry=families)
-    for table, count in progress.rows.items():
-        rows.labels(table).set(count)
+    families.register(_Gauges(progress))
     return generate_latest(families)
+
+
+class _Gauges(Collector):
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for field, (name, text) in _GAUGES.items():
+            yield GaugeMetricFamily(f"greenline_pipeline_{name}", text, getattr(self._progress, field))
+        yield GaugeMetricFamily("greenline_pipeline_up", "1 while it runs.", self._progress.is_alive)
+        rows = GaugeMetricFamily(
+            "greenline_pipeline_table_rows", "Rows of a table, as it is written.", labels=["table"]
+        )
+        for table, count in self._progress.rows.items():
+            rows.add_metric([table], count)
+        yield rows
 
 
 def _put(path: Path, data: bytes) -> None:

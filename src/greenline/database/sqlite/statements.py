@@ -6,9 +6,9 @@ action that fails before it runs is done again, alone, as if nothing were known,
 
 An action has so many steps of SQLite's virtual machine and no more, at every replica the same: time would differ. A
 prepared statement that is used again does not begin to count at zero, so its count may be too high, never too low: on
-coming to the limit the action is done alone as well. SQLite rolls back
-the whole transaction when it is stopped in the middle of a change, as it does for OR ROLLBACK: then all that was open
-is gone (`Vanished`), and whoever holds the transaction does it again, without this action.
+coming to the limit the action is done alone as well. SQLite rolls back the whole transaction when it is stopped in the
+middle of a change, as it does for OR ROLLBACK: then all that was open is gone (`Vanished`), and whoever holds the
+transaction does it again, without this action.
 """
 
 from __future__ import annotations
