@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from greenline.pipeline import audit, auditing_spark
+from greenline.pipeline import audit, auditing_duckdb, auditing_spark
 from greenline.pipeline.audit import Audit, NothingToJudge, Unreadable, Verdicts, opened
 from greenline.pipeline.certifying import certified
 from greenline.spec.certificate import SORTED_BY, STEPS, certificate
@@ -101,6 +101,18 @@ def test_both_engines_find_the_same_rows_for_every_rule(spark: SparkSession, tmp
     assert set(rows(duckdb)) == known
     held = known - {each.rule.name for each in duckdb.broken}
     assert held == set(), "every rule is broken by something"
+
+
+def test_duckdb_certifies_a_large_trace_some_runs_after_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once would not fit into its memory; what is found does not depend on it."""
+    bad = {f"bad {seed}": corrupted(small_execution(seed), seed) for seed in range(40)}
+    pq.write_table(to_table(bad.items()), tmp_path / "runs.parquet")
+    at_once = judged(tmp_path, "duckdb", ("evs",))
+    monkeypatch.setattr(auditing_duckdb, "TOGETHER", 100)
+    assert rows(judged(tmp_path, "duckdb", ("evs",))) == rows(at_once)
+    assert "evs/6_2_at_one_logical_time" in {one.rule.name for one in at_once.broken}, "the certificate is asked"
 
 
 @pytest.mark.long

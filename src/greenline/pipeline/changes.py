@@ -19,7 +19,7 @@ then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, repeat
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +30,7 @@ from greenline.pipeline.archive import CHANGES as KIND
 from greenline.pipeline.archive import Archive
 from greenline.pipeline.capture import BEFORE, DELETE, Changed
 from greenline.pipeline.reading import Discarded
+from greenline.pipeline.rows import places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,7 +74,7 @@ def changes_batch(found: Iterable[tuple[int, Iterable[Packed]]], times: Mapping[
     blocks = [(position, each) for position, several in found for each in several]
     counts = [len(each.rows) for _, each in blocks]
     many = sum(counts)
-    of = pa.array(chain.from_iterable(map(repeat, range(len(counts)), counts)), pa.int32(), size=many)
+    of = places(counts)
     columns = [
         pa.array([each.table for _, each in blocks], pa.string()).take(of),
         pa.array(chain.from_iterable([each.keys for _, each in blocks]), pa.binary(), size=many),

@@ -1,18 +1,23 @@
 """The clerk: a process of its own that writes segments, while whoever follows applies the next bundles.
 
-Opening actions and packing rows takes as long as applying them: in one process each would wait for the other. It is
-told segments on its standard input, and answers for each on its output once that is on the disk, both as frames: four
-bytes that say how long the rest is. It ends with its input. The archive's lock is open in it as well: as long as it
-writes, also for somebody who was killed, nobody else begins to.
+Opening actions and packing rows takes as long as applying them: in one process each would wait for the other. The two
+have a socket between them. A segment is handed over as an open file without a name, so that nobody waits until all of
+it has gone through a pipe; for each the clerk answers once it is on the disk, in a frame: eight bytes that say how long
+the rest is. It ends with the socket. The archive's lock is open in it as well: as long as it writes, also for somebody
+who was killed, nobody else begins to.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 from typing import IO
 
 import msgspec
@@ -24,6 +29,8 @@ from greenline.pipeline.segments import Segment, write
 UNDER_WAY = 2
 """Segments that are written or wait for it; whoever has more is to wait."""
 _LENGTH = struct.Struct(">Q")
+_ONE = b"1"
+"""Goes along with an open file, which cannot travel alone."""
 
 
 class NotWritten(Exception):
@@ -46,25 +53,35 @@ class Clerk:
     """Whoever follows has one."""
 
     def __init__(self, path: Path, lock: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=(lock,),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # a Ctrl-C is for who follows, who then ends this
-        )
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(path)],
+                stdin=theirs.fileno(),
+                pass_fds=(lock,),
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                start_new_session=True,  # a Ctrl-C is for who follows, who then ends this
+            )
+        self._answers = self._socket.makefile("rb")
         self._under_way = 0
+        self._over: Failed | None = None
+        """Why nothing more is written."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def write(self, segment: Segment) -> None:
         """Returns while it is written, unless too many are. Raises `NotWritten`."""
         while self._under_way >= UNDER_WAY:
             self._wait()
-        assert self._process.stdin is not None, "it was given one"
         try:
-            _send(self._process.stdin, _ENCODER.encode(segment))
-        except OSError:
-            self._wait()  # it says why it is gone
+            with TemporaryFile() as file:
+                file.write(_ENCODER.encode(segment))
+                file.flush()
+                self._hand_over(file.fileno())
+        except OSError as error:
+            raise NotWritten.of(error, Path(gettempdir())) from None
         self._under_way += 1
 
     def finish(self) -> None:
@@ -73,31 +90,59 @@ class Clerk:
             self._wait()
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._answers.close()
+        self._socket.close()
         self._process.wait()
 
+    def _hand_over(self, file: int) -> None:
+        try:
+            socket.send_fds(self._socket, [_ONE], [file])
+        except OSError:
+            self._wait()  # it says why it is gone
+
     def _wait(self) -> None:
-        assert self._process.stdout is not None, "it was given one"
-        data = _received(self._process.stdout)
-        answer = Failed("the process that writes it was killed") if data is None else _ANSWERS.decode(data)
+        """For the next answer; whoever has failed gives no other."""
+        answer = self._over or self._answered()
         if isinstance(answer, Failed):
+            self._over = answer
             raise NotWritten(f"a segment of the archive could not be written: {answer.reason}")
         self._under_way -= 1
 
+    def _answered(self) -> Written | Failed:
+        try:
+            data = _received(self._answers)
+        except ConnectionError:
+            data = None
+        return Failed("the process that writes it was killed") if data is None else _ANSWERS.decode(data)
 
-def _work(path: Path, asked: IO[bytes], answers: IO[bytes]) -> None:
-    while (data := _received(asked)) is not None:
+
+def _work(path: Path, asked: socket.socket) -> None:
+    answers = asked.makefile("wb")
+    for file in _handed(asked):
         try:
             with collecting.paused():
-                answer: Written | Failed = Written(write(path, _SEGMENTS.decode(data)))
+                answer: Written | Failed = Written(write(path, _segment(file)))
         except OSError as error:
             answer = Failed(_reason(error, path))
         _send(answers, _ENCODER.encode(answer))
         if isinstance(answer, Failed):
-            return
+            break
+    for file in _handed(asked):  # not to be written; who leaves them unread takes back what it has answered
+        os.close(file)
+
+
+def _handed(asked: socket.socket) -> Iterator[int]:
+    """Open files, until whoever hands them over has gone."""
+    while files := socket.recv_fds(asked, len(_ONE), 1)[1]:
+        yield from files
+
+
+def _segment(file: int) -> Segment:
+    try:
+        with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:
+            return _SEGMENTS.decode(data)
+    finally:
+        os.close(file)
 
 
 def _reason(error: OSError, path: Path) -> str:
@@ -125,4 +170,5 @@ _SEGMENTS = msgspec.msgpack.Decoder(Segment)
 _ANSWERS: msgspec.msgpack.Decoder[Written | Failed] = msgspec.msgpack.Decoder(Written | Failed)
 
 if __name__ == "__main__":
-    _work(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
+    with socket.socket(fileno=sys.stdin.fileno()) as told:
+        _work(Path(sys.argv[1]), told)

@@ -51,8 +51,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
     segment_actions: int = 50_000
     segment_bytes: int = 16 << 20
-    transaction_segments: int = 4
-    """All but the last are written while the next are applied; then the database is committed."""
+    transaction_segments: int = 8
+    """All but the last are written while the next are applied; for those is waited, and the database is committed."""
     transaction_bundles: int = 20_000
 
 

@@ -7,8 +7,7 @@ the expectations themselves are asked (`expectations.LOG`), which show the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS
+from greenline.pipeline.rows import counted, places
 
 _VERSION = "_commit_version"
 
@@ -68,10 +68,6 @@ def _are_numbered(actions: pa.Table, positions: Sequence[int], counts: Sequence[
     """Those of each bundle from 0, in order, as many as the bundle says."""
     if actions.num_rows != sum(counts):
         return False
-    of = pa.chunked_array([pa.array(_repeated(positions, counts), pa.int64())])
-    subs = pa.chunked_array([pa.array(chain.from_iterable(map(range, counts)), pa.int32())])
+    of = pa.chunked_array([pa.array(positions, pa.int64()).take(places(counts))])
+    subs = pa.chunked_array([counted(counts)])
     return bool(actions.column("position").equals(of) and actions.column("sub").equals(subs))
-
-
-def _repeated(values: Sequence[int], counts: Sequence[int]) -> Iterator[int]:
-    return chain.from_iterable(map(repeat, values, counts))

@@ -12,7 +12,7 @@ place in different components.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain
 from typing import Annotated, Any
 
 import msgspec
@@ -167,10 +167,10 @@ def actions_batch(
     many = sum(counts)
     assert many == len(rows.numbers), "as many actions as chunks declare, garbled or not"
     known = outcomes if outcomes is None else _flat(bundles, counts, outcomes)
-    of, run = _places(counts), _places(rows.many)
+    of, run = places(counts), places(rows.many)
     columns = [
         pa.array([bundle.position for bundle in bundles], pa.int64()).take(of),
-        pa.array(chain.from_iterable(map(range, counts)), pa.int32(), size=many),
+        counted(counts),
         pa.array(rows.sessions, pa.string()).take(run),
         _whole(rows.numbers),
         pa.array(rows.relaxed, pa.bool_()).take(run),
@@ -400,9 +400,18 @@ def _reason(reply: Result | Failure | Conflict) -> dict[str, Any]:
 # Columns.
 
 
-def _places(counts: Sequence[int]) -> pa.Array:
-    """The first so many times, the second so many times: to take what several have in common for each of them."""
-    return pa.array(chain.from_iterable(map(repeat, range(len(counts)), counts)), pa.int32(), size=sum(counts))
+def places(counts: Sequence[int]) -> pa.Array:
+    """0 so many times as the first says, 1 so many times as the second: to take what some have in common for each."""
+    some = [(number, end) for number, (count, end) in enumerate(zip(counts, accumulate(counts), strict=True)) if count]
+    numbers, ends = pa.array([n for n, _ in some], pa.int32()), pa.array([end for _, end in some], pa.int32())
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, numbers))
+
+
+def counted(counts: Sequence[int]) -> pa.Array:
+    """From 0 up to as many as the first says, again from 0 up to as many as the second."""
+    every = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), sum(counts)), start=-1)
+    before = pa.array(list(accumulate(counts, initial=0))[:-1], pa.int32())
+    return pc.subtract(every, before.take(places(counts)))
 
 
 def _listed(counts: Sequence[int], values: pa.Array) -> pa.Array:

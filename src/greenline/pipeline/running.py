@@ -31,7 +31,7 @@ from greenline.pipeline.reaching import BadOption, reach
 from greenline.pipeline.reading import Order, OutOfReach, Replicas
 from greenline.pipeline.source_files import LogFiles
 from greenline.pipeline.tables import ARCHIVE, Tables
-from greenline.pipeline.tables_writing import check_log, write
+from greenline.pipeline.tables_writing import Unwritten, check_log, write
 
 LOOK_S = 0.5
 """The order, and the archive, are looked at so often."""
@@ -40,11 +40,13 @@ PATIENCE_S = 15.0
 LIMIT = 50_000
 """Positions that are followed before others have a word."""
 WRITE_S = 2.0
-"""Tables are written so often, if that is quick, by who keeps up with a cluster;"""
-DRAIN_S = 60.0
-"""by who has a long way to go;"""
+"""Tables are written so often, if that is quick;"""
 SHARE = 4
-"""and else so that writing takes one part, and all else so many."""
+"""else so that writing takes one part, and all else so many;"""
+DRAIN_S = 60.0
+"""and by who has a long way to go so often,"""
+INSERTS_S = 0.7
+"""unless all that is to be written are inserts: each of them is written once, also by who does so often."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,10 @@ class Running:
         self._checked = self.tables.reached
         self._checking = threading.Lock()
         self._archived, self._written = Lag(), Lag()
+        self._unwritten = Unwritten(self.tables)
         self._wrote = time.monotonic()
         self._took = 0.0
-        self._every = WRITE_S
+        self._is_draining = False
         self._verified = 0
         self._because = ""
 
@@ -124,7 +127,7 @@ class Running:
             if self._told is not None:
                 goal = self._told.order.newest().position
                 self._look(goal)
-                self._every = DRAIN_S
+                self._is_draining = True
                 self._beside(lambda enough: self._follow(goal, enough))
                 if verifies and self._told.stands is not None:
                     self._verified = self._following.verify()
@@ -205,12 +208,18 @@ class Running:
         """What is archived by now is checked, and tables are written if it is time."""
         self._check()
         begun = time.monotonic()
-        if is_due or begun - self._wrote >= max(self._every, SHARE * self._took):
+        if is_due or self._is_due(begun - self._wrote):
             self._write()
             self._wrote = time.monotonic()
             self._took = self._wrote - begun
         self._pins.let_go()
         self._say("running", self._because)
+
+    def _is_due(self, seconds: float) -> bool:
+        """So long after tables were written last?"""
+        if self._is_draining and seconds < DRAIN_S:
+            return seconds >= INSERTS_S and self._unwritten.are_inserts(self._checked.position)
+        return seconds >= max(WRITE_S, SHARE * self._took)
 
     def _check(self) -> None:
         """By whoever follows, as soon as something is archived; and by the other one, unless it writes."""
@@ -224,6 +233,7 @@ class Running:
         checked = self._checked
         self.tables.archive.refresh()
         book = write(self.tables, checked)
+        self._unwritten = Unwritten(self.tables)
         self._written.reached(book.position)
         tables_book.remove_unused(self.place, book)
 

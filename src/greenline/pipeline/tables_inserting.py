@@ -2,7 +2,8 @@
 
 What Spark is for is to bring together what was and what has become of it. Rows that nothing was before are only made
 typed; as rows of Spark's they cost ten times as much as all else that is done with them. So its workers are given the
-archive's files, each of which becomes one of the table's.
+archive's files, each of which becomes one of the table's. Directories with such files become one without anybody
+looking at a row, but for those of small files, so that a row is written a few times at most.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 FEW = 2
 """Files that are not worth a job of Spark's."""
+SMALL = 20_000
+"""Rows of a file that is worth to be made one with others."""
 _VERSION = "_commit_version"
 _OTHERS = tuple(name for name in CHANGES.names if name != _VERSION)
 _OF_CHANGES = ("_change_type", _VERSION, "_commit_timestamp")
@@ -43,6 +47,38 @@ def write(
     if len(changes) <= FEW:
         return sum(map(made, changes))
     return sum(spark.sparkContext.parallelize(changes, len(changes)).map(made).collect())
+
+
+def join(aside: Path, directories: Sequence[Path]) -> None:
+    """What is in these, which are `alike`, into one: large files under a second name, and small ones as one file."""
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    small: list[Path] = []
+    for number, path in enumerate(each for directory in directories for each in _files(directory)):
+        if pq.read_metadata(path).num_rows < SMALL:
+            small.append(path)
+        else:
+            _link(path, aside / f"{number:06}.parquet")
+    if small:
+        rows = pa.concat_tables([pq.read_table(path) for path in small])
+        pq.write_table(rows, aside / "small.parquet", compression=COMPRESSION, use_dictionary=False)
+
+
+def alike(directories: Sequence[Path]) -> int:
+    """How many of the last of these have files of the same columns."""
+    schemas = [{pq.read_schema(path).remove_metadata() for path in _files(each)} for each in reversed(directories)]
+    return sum(1 for _ in takewhile(lambda each: len(schemas[0] | each) == 1, schemas))
+
+
+def _files(directory: Path) -> list[Path]:
+    return sorted(directory.glob("[!._]*.parquet"))
+
+
+def _link(path: Path, other: Path) -> None:
+    try:
+        os.link(path, other)
+    except OSError:  # not every file system has second names
+        shutil.copyfile(path, other)
 
 
 def _write_file(changes: Path, *, aside: Path, table: str, schema: pa.Schema, first: int, last: int) -> int:

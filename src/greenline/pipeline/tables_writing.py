@@ -1,7 +1,8 @@
 """Writing the tables: from one position to the next, each range exactly once, whatever is killed in between.
 
-A range that only inserts into a table is added to what is there; any other makes its current state anew, and adds what
-is over to its history. Before that, what was archived is checked (`expectations`).
+A range that only inserts into a table is added to what is there, so that it does not matter how often that is done;
+any other makes its current state anew, and adds what is over to its history. Before that, what was archived is checked
+(`expectations`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,25 @@ def check_log(tables: Tables, after: Place, last: int) -> Place:
     return check_chain(files[BUNDLES], after, last)
 
 
+class Unwritten:
+    """What was archived since the tables were last written: does it do anything but insert?"""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._seen = tables.reached.position
+        self._are_inserts = True
+
+    def are_inserts(self, last: int) -> bool:
+        """Up to this position. Each file is looked at once, and none after the first that does."""
+        if self._are_inserts and last > self._seen:
+            self._tables.archive.refresh()
+            files = self._tables.files(CHANGES, self._seen + 1, last)
+            found = glance.kinds(files, self._seen + 1, last).values()
+            self._are_inserts = all(kinds == {INSERT} for kinds in found)
+            self._seen = last
+        return self._are_inserts
+
+
 def write(tables: Tables, to: Place) -> Book:
     """All tables, up to a place; then the book as it is now. Raises `Unexpected`."""
     before, last = tables.book, to.position
@@ -73,12 +93,13 @@ def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) 
     if before.left_out:
         return before  # what it held before is not written
     schema = source_table.schema_of(columns)
-    if kinds == {INSERT} and len(before.current) < MANY:
+    current = _joined(tables, before.current) if kinds == {INSERT} else before.current
+    if kinds == {INSERT} and len(current) < MANY:
         aside = tables.place / directory(ASIDE, name, first, last)
         changes = tables.files(CHANGES, first, last)
         count = tables_inserting.write(tables.spark, aside, changes, name, schema, first, last)
         added = _put(aside, tables.place, directory(CURRENT, name, first, last))
-        return Table(before.current + added, before.history, before.rows + count)
+        return Table(current + added, before.history, before.rows + count)
     followed = tables.followed(name, before.current, schema, first, last)
     seen = Observation()
     counted = followed.observe(seen, f.count_if(versions.contradicts()).alias("contradictions"))
@@ -88,6 +109,21 @@ def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) 
         raise Unexpected(f"versions of {name}", _EXPECTED, [row.asDict() for row in shown])
     history = before.history + made.history
     return Table(made.current, _short(tables, name, history, last), made.rows)
+
+
+def _joined(tables: Tables, current: tuple[str, ...]) -> tuple[str, ...]:
+    """If they are many, the last of them as one, as far as they have the same columns."""
+    if len(current) < MANY:
+        return current
+    alike = tables_inserting.alike([tables.place / each for each in current])
+    if alike < MANY // 2:
+        return current
+    last = current[-alike:]
+    begin, end = Path(last[0]).name.split("-")[0], Path(last[-1]).name.split("-")[1]
+    wanted = Path(last[0]).with_name(f"{begin}-{end}")
+    aside = tables.place / ASIDE / wanted.relative_to(CURRENT)
+    tables_inserting.join(aside, [tables.place / each for each in last])
+    return current[:-alike] + _put(aside, tables.place, str(wanted))
 
 
 def _columns(tables: Tables, name: str, first: int, last: int) -> list[tuple[str, str]]:
