@@ -63,6 +63,8 @@ class Clerk:
                 start_new_session=True,  # a Ctrl-C is for who follows, who then ends this
             )
         self._answers = self._socket.makefile("rb")
+        self._buffer = bytearray()
+        """Kept, since the system takes its time to give out so much memory."""
         self._under_way = 0
         self._over: Failed | None = None
         """Why nothing more is written."""
@@ -77,7 +79,8 @@ class Clerk:
             self._wait()
         try:
             with TemporaryFile() as file:
-                file.write(_ENCODER.encode(segment))
+                _ENCODER.encode_into(segment, self._buffer)
+                file.write(self._buffer)
                 file.flush()
                 self._hand_over(file.fileno())
         except OSError as error:

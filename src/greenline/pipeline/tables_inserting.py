@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 FEW = 2
 """Files that are not worth a job of Spark's."""
+TASKS = 2
+"""For each core: beginning one costs Java as much as some of the files take."""
 SMALL = 20_000
 """Rows of a file that is worth to be made one with others."""
 _VERSION = "_commit_version"
@@ -46,7 +48,9 @@ def write(
     made = partial(_write_file, aside=aside, table=table, schema=schema, first=first, last=last)
     if len(changes) <= FEW:
         return sum(map(made, changes))
-    return sum(spark.sparkContext.parallelize(changes, len(changes)).map(made).collect())
+    context = spark.sparkContext
+    tasks = min(len(changes), TASKS * context.defaultParallelism)
+    return sum(context.parallelize(changes, tasks).map(made).collect())
 
 
 def join(aside: Path, directories: Sequence[Path]) -> None:

@@ -8,7 +8,7 @@ undone, and whoever asked does them one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 
 import apsw
@@ -44,7 +44,7 @@ def run(executor: Executor, tasks: list[Task], position: int) -> list[Outcome] |
     def execute() -> None:
         for sql, group in groupby(tasks, _SQL):
             several = list(group)
-            turns = [(action.session, action.number, work) for _, _, action, work, _ in several]
+            turns = ((action.session, action.number, work) for _, _, action, work, _ in several)
             rows = [work.statements[0].parameters for _, _, _, work, _ in several]
             _execute(executor, sql, turns, rows, values)
 
@@ -61,7 +61,7 @@ def run_series(
     values: list[bytes] = []
 
     def execute() -> None:
-        turns = [(series.session, number, work) for number in range(series.first, series.first + len(rows))]
+        turns = ((series.session, number, work) for number in range(series.first, series.first + len(rows)))
         _execute(executor, work.statements[0].sql, turns, rows, values)
 
     return values if _is_done(executor, execute, lambda: first + len(values)) else None
@@ -98,12 +98,15 @@ class _Unsure(Exception):
     """Nobody knows what each of them came to."""
 
 
-def _execute(executor: Executor, sql: str, turns: list[Turn], rows: Sequence[Parameters], values: list[bytes]) -> None:
+def _execute(
+    executor: Executor, sql: str, turns: Iterable[Turn], rows: Sequence[Parameters], values: list[bytes]
+) -> None:
+    """Whose turn it is, is asked of those only that are not inserted together."""
     executor.moment.is_foreign = True
     try:
         done = _insert_rows(executor, sql, rows, values)
         if done < len(rows):
-            parameters = _parameters(executor, zip(turns[done:], rows[done:], strict=True), values)
+            parameters = _parameters(executor, zip(islice(turns, done, None), rows[done:], strict=True), values)
             executor.connection.executemany(sql, parameters, prepare_flags=FOREIGN)
     finally:
         executor.moment.is_foreign = False
