@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from greenline.pipeline import tables_book, tables_inserting, tables_writing
-from greenline.pipeline.archive import Archive
-from greenline.pipeline.follower import Follower
+from greenline.pipeline import source_table, tables_book, tables_inserting, tables_writing
+from greenline.pipeline.archive import CHANGES, Archive
+from greenline.pipeline.follower import Follower, Sizes
 from greenline.pipeline.running import Running, Told
 from greenline.pipeline.tables import ARCHIVE, Tables
+from greenline.pipeline.tables_inserting import PREPARED
 from greenline.pipeline.tables_writing import Unwritten
 from tests.pipeline.orders import Order
 
@@ -92,3 +93,59 @@ def test_what_does_anything_but_insert_is_noticed_and_stays_so(spark: SparkSessi
         assert not unwritten.are_inserts(follower.advance())
         order.series(INSERT, [(4,), (5,)])
         assert not unwritten.are_inserts(follower.advance())
+
+
+def test_what_is_prepared_is_what_would_be_made_and_taken_only_if_it_fits(spark: SparkSession, tmp_path: Path) -> None:
+    """Two large segments; of the second, whoever comes between writes a part only."""
+    order, place = Order(), tmp_path / "archive"
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b)")
+    for start in range(0, 60_000, 200):
+        rows = [(f"{n}", None if n % 3 else n / 7) for n in range(start, start + 200)]
+        order.series("INSERT INTO t (a, b) VALUES (?, ?)", rows)
+    with Follower(Archive(place), order, prepares=True, sizes=Sizes(segment_actions=30_000)) as follower:
+        follower.advance()
+        archive = follower.archive
+        changes, last = archive.files(CHANGES), archive.last
+        schema = source_table.schema_of(archive.columns("t", last))
+        prepared = sorted((place / PREPARED / "t").iterdir())
+        assert [path.name for path in prepared] == [path.name for path in changes[:2]]
+
+        def write(name: str, last: int = last, schema: pa.Schema = schema) -> Path:
+            aside = tmp_path / name
+            rows = pq.read_table(changes, filters=[("_commit_version", "<=", last)]).num_rows
+            assert tables_inserting.write(spark, aside, changes, "t", schema, 1, last) == rows
+            return aside
+
+        known = {path.stat().st_ino for path in prepared}
+
+        def taken(aside: Path) -> int:
+            return sum(path.stat().st_ino in known for path in aside.iterdir())
+
+        whole, part = write("whole"), write("part", last=last - 20)
+        assert (taken(whole), taken(part)) == (2, 1)
+        other = write("other", schema=source_table.schema_of([("id", "INTEGER"), ("a", "TEXT"), ("b", "REAL")]))
+        assert taken(other) == 0
+        tables_inserting.forget_prepared(place)
+        again = write("again")
+        assert taken(again) == 0
+        for path in again.iterdir():
+            assert pq.read_table(path).equals(pq.read_table(whole / path.name))
+    assert not list((place / PREPARED / "t").iterdir())
+
+
+def test_what_is_prepared_goes_when_the_tables_are_written_and_with_the_next_follower(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    order = Order()
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+    for start in range(0, 60_000, 200):
+        order.series(INSERT, [(each,) for each in range(start, start + 200)])
+    prepared = tmp_path / ARCHIVE / PREPARED / "t"
+    with Follower(Archive(tmp_path / ARCHIVE), order, prepares=True) as follower:
+        follower.advance()
+        assert len(list(prepared.iterdir())) == 1
+    with Follower(Archive(tmp_path / ARCHIVE), order):
+        assert not list(prepared.iterdir())
+    with Running(spark, tmp_path / "other", Told(order)) as work:
+        assert work.run().rows == {"t": 60_000}
+    assert not list((tmp_path / "other" / ARCHIVE / PREPARED / "t").iterdir())

@@ -22,13 +22,14 @@ from typing import IO
 
 import msgspec
 
-from greenline.pipeline import collecting
+from greenline.pipeline import collecting, tables_inserting
 from greenline.pipeline.archive import Manifest
-from greenline.pipeline.segments import Segment, write
+from greenline.pipeline.segments import Prepare, Segment, write
 
 UNDER_WAY = 2
 """Segments that are written or wait for it; whoever has more is to wait."""
 _LENGTH = struct.Struct(">Q")
+_PREPARES = "prepares"
 _ONE = b"1"
 """Goes along with an open file, which cannot travel alone."""
 
@@ -52,11 +53,12 @@ class Failed(msgspec.Struct, array_like=True, tag=True, gc=False):
 class Clerk:
     """Whoever follows has one."""
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path, lock: int, *, prepares: bool = False) -> None:
+        """`prepares`: somebody makes tables of it (`tables_inserting`)."""
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(path)],
+                [sys.executable, "-m", __name__, str(path), *([_PREPARES] if prepares else [])],
                 stdin=theirs.fileno(),
                 pass_fds=(lock,),
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -119,12 +121,12 @@ class Clerk:
         return Failed("the process that writes it was killed") if data is None else _ANSWERS.decode(data)
 
 
-def _work(path: Path, asked: socket.socket) -> None:
+def _work(path: Path, asked: socket.socket, prepare: Prepare | None) -> None:
     answers = asked.makefile("wb")
     for file in _handed(asked):
         try:
             with collecting.paused():
-                answer: Written | Failed = Written(write(path, _segment(file)))
+                answer: Written | Failed = Written(write(path, _segment(file), prepare))
         except OSError as error:
             answer = Failed(_reason(error, path))
         _send(answers, _ENCODER.encode(answer))
@@ -174,4 +176,4 @@ _ANSWERS: msgspec.msgpack.Decoder[Written | Failed] = msgspec.msgpack.Decoder(Wr
 
 if __name__ == "__main__":
     with socket.socket(fileno=sys.stdin.fileno()) as told:
-        _work(Path(sys.argv[1]), told)
+        _work(Path(sys.argv[1]), told, tables_inserting.prepare if _PREPARES in sys.argv else None)

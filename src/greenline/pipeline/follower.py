@@ -32,6 +32,7 @@ from greenline.pipeline.clerk import Clerk, NotWritten
 from greenline.pipeline.reaching import Reach
 from greenline.pipeline.reading import Chain, Discarded, NotRead, Order, Piece, Place
 from greenline.pipeline.segments import Segment, merge, mergeable, remove_unused, write
+from greenline.pipeline.tables_inserting import forget_prepared
 from greenline.pipeline.twin import Twin, Unusable
 
 DATABASE = "follower"
@@ -72,8 +73,10 @@ class Follower:
         database: Path | None = None,
         base: Path | None = None,
         sizes: Sizes = Sizes(),  # noqa: B008
+        prepares: bool = False,
     ) -> None:
-        """`base`: what `greenline backup` has made, for an archive that is still empty.
+        """`base`: what `greenline backup` has made, for an archive that is still empty. `prepares`: tables are made of
+        the archive, and what is inserted into them is made ready for it.
 
         Raises `InUse`, `NotRead` or `Unusable`.
         """
@@ -83,6 +86,7 @@ class Follower:
         self._order = order
         self._stands = stands
         self._sizes = sizes
+        self._prepares = prepares
         self._directory = database or archive.path / DATABASE
         self._checked = archive.path / CHECKED
         self._pending: wire.Stands | None = None
@@ -93,6 +97,7 @@ class Follower:
         try:
             archive.refresh()
             self._remove_unused()
+            forget_prepared(archive.path)
             self._twin = self._begun(base)
         except BaseException:
             os.close(self._lock)
@@ -285,7 +290,7 @@ class Follower:
 
     def _cut(self) -> None:
         if self._clerk is None:
-            self._clerk = Clerk(self.archive.path, self._lock)
+            self._clerk = Clerk(self.archive.path, self._lock, prepares=self._prepares)
         self._clerk.write(self._segment)
         self._begin_segment()
         self._written += 1

@@ -31,6 +31,7 @@ from greenline.pipeline.reaching import BadOption, reach
 from greenline.pipeline.reading import Order, OutOfReach, Replicas
 from greenline.pipeline.source_files import LogFiles
 from greenline.pipeline.tables import ARCHIVE, Tables
+from greenline.pipeline.tables_inserting import forget_prepared
 from greenline.pipeline.tables_writing import Unwritten, check_log, write
 
 LOOK_S = 0.5
@@ -89,7 +90,9 @@ class Running:
         self._pins.let_go()
         self._follower: Follower | None = None
         if told is not None:
-            self._follower = Follower(Archive(place / ARCHIVE), told.order, stands=told.stands, base=base)
+            self._follower = Follower(
+                Archive(place / ARCHIVE), told.order, stands=told.stands, base=base, prepares=True
+            )
         try:
             self.tables = Tables(spark, place, self._pins)
             self._log = Tables(spark, place)
@@ -235,6 +238,7 @@ class Running:
         book = write(self.tables, checked)
         self._unwritten = Unwritten(self.tables)
         self._written.reached(book.position)
+        forget_prepared(self.tables.archive.path, book.position)
         tables_book.remove_unused(self.place, book)
 
     def compare(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, takewhile
 from pathlib import Path
 
@@ -60,8 +60,12 @@ class Segment(msgspec.Struct, array_like=True):
         return self.bundles[-1].position if self.base is None else self.base
 
 
-def write(path: Path, segment: Segment) -> Manifest:
-    """What it says is on the disk when it returns."""
+Prepare = Callable[[Path, str, pa.RecordBatch, Tables], None]
+"""Is told where an archive is, the name of a segment, its changes, and the tables that there are then."""
+
+
+def write(path: Path, segment: Segment, prepare: Prepare | None = None) -> Manifest:
+    """What it says is on the disk when it returns; whoever wants to prepare something of it has done so before."""
     if segment.base is not None:
         batches = {CHANGES: changes_batch(segment.changes, {})}
     else:
@@ -74,6 +78,8 @@ def write(path: Path, segment: Segment) -> Manifest:
         }
     digests = segment.digests or [segment.before]
     name = name_of(segment.first, segment.last)
+    if prepare is not None:
+        prepare(path, name, batches[CHANGES], segment.schemas[-1][1])
     manifest = Manifest(
         first=segment.first,
         last=segment.last,
