@@ -20,6 +20,7 @@ from greenline.cli.local import Local
 from greenline.database.sqlite import backups, tables
 from greenline.kernel.actions import opened
 from greenline.kernel.database import Expire
+from greenline.pipeline import twin
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS, Archive, Damaged, InUse
 from greenline.pipeline.changes import asof
 from greenline.pipeline.clerk import NotWritten
@@ -208,6 +209,24 @@ def test_a_segment_that_cannot_be_written_stops_the_follower_before_it_commits(a
     twin = Twin(path / DATABASE)
     assert twin.position == 20
     twin.close()
+
+
+def test_the_log_of_its_database_is_brought_over_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, longest = Order(), 0
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+    for number in range(100):
+        order.series("INSERT INTO t (a) VALUES (?)", [(f"{number * 100 + each:>200}",) for each in range(100)])
+    digest, _ = state(order, 101, tmp_path / "expected")
+    monkeypatch.setattr(twin, "WAL_BYTES", 10_000)
+    monkeypatch.setattr(twin, "WAL_MOST_BYTES", 300_000)
+    path = tmp_path / "archive"
+    with Follower(Archive(path), order, stands=stands(order, 101, digest), sizes=SMALL) as follower:
+        while follower.advance(4) < 101:
+            longest = max(longest, (path / DATABASE / f"{tables.FILE}-wal").stat().st_size)
+        assert follower.verify() == 101
+    assert 300_000 < longest < 1_000_000 < (path / DATABASE / tables.FILE).stat().st_size
 
 
 # An order without its beginning.

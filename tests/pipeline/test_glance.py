@@ -73,7 +73,7 @@ def test_rows_that_were_inserted_are_written_as_spark_would_write_them(spark: Sp
     for declared in ("INTEGER", "TEXT"):
         schema = source_table.schema_of([("id", "INTEGER"), ("a", declared), ("b", "TEXT"), ("none", "")])
         aside = tmp_path / declared
-        count = tables_inserting.write(spark, aside, files, "t", schema, 2, 12)
+        count = tables_inserting.write(spark, aside, tmp_path, files, "t", schema, 2, 12)
         changes = spark.read.parquet(*map(str, files)).where("_commit_version BETWEEN 2 AND 12")
         expected = versions.inserted(versions.typed(schema)(changes))
         found = spark.read.parquet(str(aside)).select(*expected.columns)

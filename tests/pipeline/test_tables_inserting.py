@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from greenline.pipeline import source_table, tables_book, tables_inserting, tables_writing
 from greenline.pipeline.archive import CHANGES, Archive
 from greenline.pipeline.follower import Follower, Sizes
+from greenline.pipeline.pins import Pins
 from greenline.pipeline.running import Running, Told
 from greenline.pipeline.tables import ARCHIVE, Tables
 from greenline.pipeline.tables_inserting import PREPARED
@@ -113,7 +114,7 @@ def test_what_is_prepared_is_what_would_be_made_and_taken_only_if_it_fits(spark:
         def write(name: str, last: int = last, schema: pa.Schema = schema) -> Path:
             aside = tmp_path / name
             rows = pq.read_table(changes, filters=[("_commit_version", "<=", last)]).num_rows
-            assert tables_inserting.write(spark, aside, changes, "t", schema, 1, last) == rows
+            assert tables_inserting.write(spark, aside, place, changes, "t", schema, 1, last) == rows
             return aside
 
         known = {path.stat().st_ino for path in prepared}
@@ -143,7 +144,10 @@ def test_what_is_prepared_goes_when_the_tables_are_written_and_with_the_next_fol
     prepared = tmp_path / ARCHIVE / PREPARED / "t"
     with Follower(Archive(tmp_path / ARCHIVE), order, prepares=True) as follower:
         follower.advance()
-        assert len(list(prepared.iterdir())) == 1
+        (ready,) = prepared.iterdir()
+        tables = Tables(spark, tmp_path, Pins(tmp_path / "pins"))
+        (written,) = tables_writing.write(tables, tables.archive.newest()).tables["t"].current
+        assert ready.stat().st_ino in {path.stat().st_ino for path in (tmp_path / written).iterdir()}
     with Follower(Archive(tmp_path / ARCHIVE), order):
         assert not list(prepared.iterdir())
     with Running(spark, tmp_path / "other", Told(order)) as work:

@@ -50,12 +50,20 @@ _OF_CHANGES = ("_change_type", _VERSION, "_commit_timestamp")
 
 
 def write(
-    spark: SparkSession, aside: Path, changes: Sequence[Path], table: str, schema: pa.Schema, first: int, last: int
+    spark: SparkSession,
+    aside: Path,
+    archive: Path,
+    changes: Sequence[Path],
+    table: str,
+    schema: pa.Schema,
+    first: int,
+    last: int,
 ) -> int:
-    """Versions of a table's rows, as `versions.inserted` gives them, into this directory: how many there are."""
+    """Versions of a table's rows, as `versions.inserted` gives them, from these files of an archive, which may have
+    other names elsewhere, into the directory `aside`: how many there are."""
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    taken = {path: _take_prepared(path, aside, table, schema, first, last) for path in changes}
+    taken = {path: _take_prepared(_prepared(archive, table, path.stem), aside, schema, first, last) for path in changes}
     count, rest = sum(filter(None, taken.values())), [path for path, rows in taken.items() if rows is None]
     made = partial(_write_file, aside=aside, table=table, schema=schema, first=first, last=last)
     if len(rest) <= FEW:
@@ -135,9 +143,8 @@ def _write_versions(mine: Path, path: Path, made: list[pa.RecordBatch]) -> None:
     mine.replace(path)
 
 
-def _take_prepared(changes: Path, aside: Path, table: str, schema: pa.Schema, first: int, last: int) -> int | None:
+def _take_prepared(path: Path, aside: Path, schema: pa.Schema, first: int, last: int) -> int | None:
     """How many rows that is; None: there is nothing, or it is not just what is wanted."""
-    path = _prepared(changes.parent.parent, table, changes.stem)
     begin, end = _range_of(path)
     if not path.exists() or begin < first or end > last:
         return None

@@ -97,7 +97,8 @@ def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) 
     if kinds == {INSERT} and len(current) < MANY:
         aside = tables.place / directory(ASIDE, name, first, last)
         changes = tables.files(CHANGES, first, last)
-        count = tables_inserting.write(tables.spark, aside, changes, name, schema, first, last)
+        archive = tables.archive.path
+        count = tables_inserting.write(tables.spark, aside, archive, changes, name, schema, first, last)
         added = _put(aside, tables.place, directory(CURRENT, name, first, last))
         return Table(current + added, before.history, before.rows + count)
     followed = tables.followed(name, before.current, schema, first, last)

@@ -7,6 +7,7 @@ was committed last, and a loss of power that, or what was committed some time be
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -25,7 +26,9 @@ from greenline.pipeline.capture import Capture, Changed, Named, between
 from greenline.pipeline.captured import Column
 
 WAL_BYTES = 64 << 20
-"""A write-ahead log that is longer is brought to the main file when something is committed."""
+"""A write-ahead log that is longer after a commit is brought to the main file, while the next bundles are applied."""
+WAL_MOST_BYTES = 512 << 20
+"""A longer one begins anew, for which nothing may be applied meanwhile."""
 _TOO_SLOW = too_slow("", 0).kind
 
 
@@ -48,12 +51,15 @@ class Twin:
             raise
         self._open: list[wire.Bundle] = []
         """Applied, and not committed."""
+        self._beside = ThreadPoolExecutor(1, "checkpoint")
+        self._checkpointing: Future[None] | None = None
 
     def close(self) -> None:
         """What is not committed is gone."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK", prepare_flags=OURS)
-        self._checkpoint()
+        self._beside.shutdown()
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
         self._connection.close()
         self._lock.release()
 
@@ -97,9 +103,9 @@ class Twin:
             self._connection.execute("COMMIT", prepare_flags=OURS)
             self._bundles.committed()
             self._open.clear()
-            wal = self._path.with_name(f"{self._path.name}-wal")
-            if wal.stat().st_size > WAL_BYTES:
-                self._checkpoint()
+            wal = self._path.with_name(f"{self._path.name}-wal").stat().st_size
+            if wal > WAL_BYTES:
+                self._bring_over(wal)
 
     def digest(self) -> tuple[int, bytes]:
         """Where what is committed stands, and what it comes to: the same as a replica's there."""
@@ -109,11 +115,20 @@ class Twin:
         finally:
             connection.close()
 
-    def _checkpoint(self) -> None:
+    def _bring_over(self, wal: int) -> None:
+        if self._checkpointing is not None:
+            self._checkpointing.result()
+            self._checkpointing = None
+        if wal > WAL_MOST_BYTES:
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
+        else:
+            self._checkpointing = self._beside.submit(self._checkpoint, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _checkpoint(self, mode: int) -> None:
         """On a connection of its own, whose file system is not ours, in Python."""
         connection = unhooked(self._path)
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            connection.wal_checkpoint(mode=mode)
         finally:
             connection.close()
 
