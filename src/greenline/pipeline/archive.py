@@ -249,10 +249,10 @@ class Archive:
         return path
 
 
-def locked(path: Path) -> int:
-    """The archive, for one writer; the file that holds it so is closed by whoever is done. Raises `InUse`."""
+def locked(path: Path, name: str = LOCK, held: str = "another follower writes the archive") -> int:
+    """A directory, for one writer; the file that holds it so is closed by whoever is done. Raises `InUse`."""
     path.mkdir(parents=True, exist_ok=True)
-    file = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = os.open(path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + LOCK_S
     while True:
         try:
@@ -260,7 +260,7 @@ def locked(path: Path) -> int:
         except OSError:
             if time.monotonic() > until:
                 os.close(file)
-                raise InUse(f"another follower writes the archive {path}: stop it, or use what it writes") from None
+                raise InUse(f"{held} {path}: stop it, or use what it writes") from None
             time.sleep(_LOOK_S)
         else:
             return file

@@ -38,7 +38,7 @@ class DuckDb:
         if isinstance(trace, pa.Table):
             self._connection.register("whole", trace)
         else:
-            files = ", ".join("'" + str(path).replace("'", "''") + "'" for path in trace)
+            files = ", ".join(map(_quoted, trace))
             self._connection.execute(f"CREATE TEMP VIEW whole AS SELECT * FROM read_parquet([{files}])")
 
     def rows(self, sql: str, at_most: int | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -71,13 +71,17 @@ class DuckDb:
             for part in range(self._parts):
                 for batch in certified(self._sorted_steps(part)):
                     writer.write_batch(batch)
-        self.make("certificate", f"SELECT * FROM read_parquet('{found}')")
+        self.make("certificate", f"SELECT * FROM read_parquet({_quoted(found)})")
 
     def _sorted_steps(self, part: int) -> Path:
         steps = self._work / "steps.parquet"
         some = f"SELECT * FROM ({STEPS}) steps WHERE hash(run) % {self._parts} = {part} ORDER BY {', '.join(SORTED_BY)}"
-        self._connection.execute(f"COPY ({some}) TO '{steps}' (FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP})")
+        self._connection.execute(f"COPY ({some}) TO {_quoted(steps)} (FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP})")
         return steps
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

@@ -58,7 +58,7 @@ class Clerk:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(path), *([_PREPARES] if prepares else [])],
+                [sys.executable, "-P", "-m", __name__, str(path), *([_PREPARES] if prepares else [])],
                 stdin=theirs.fileno(),
                 pass_fds=(lock,),
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -174,10 +174,18 @@ class Follower:
         if base is not None and archive.last:
             raise NotRead(f"{archive} has begun already, at position {archive.first}: only a new one is given a base")
         if base is not None:
+            self._forget_database()  # of somebody who began without it, or with another
             shutil.copyfile(base, kept)
-        twin = self._opened(kept)
-        if not archive.last:
-            self._write_base(twin, kept)
+        try:
+            twin = self._opened(kept)
+            if not archive.last:
+                self._write_base(twin, kept)
+        except (NotRead, Unusable) as error:
+            if base is None:
+                raise
+            self._forget_database()
+            kept.unlink()
+            raise NotRead(f"{base} cannot be what this archive begins with: {error}") from None
         if twin.position > archive.last:
             twin.close()
             raise NotRead(
@@ -201,12 +209,15 @@ class Follower:
                 if twin.position >= self.archive.base:
                     return twin
                 twin.close()
-        for each in self._directory.glob(f"{tables.FILE}*"):
-            each.unlink()
+        self._forget_database()
         if base.exists():
             self._directory.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(base, database)
         return Twin(self._directory)
+
+    def _forget_database(self) -> None:
+        for each in self._directory.glob(f"{tables.FILE}*"):
+            each.unlink()
 
     def _write_base(self, twin: Twin, base: Path) -> None:
         """The state that the archive begins with, if it does not begin with nothing."""

@@ -67,7 +67,7 @@ def load(
     asyncio.run(_check_in(reach))
     try:
         with _settings(spark, _PARTITIONS):
-            frame = _frame(spark, file, kind or _kind(file), is_created)
+            frame = read(spark, file, kind or _kind(file), is_created)
             partitions = str(frame.rdd.getNumPartitions())
             told = {**options, "table": table, "load": name, "partitions": partitions, "create": str(is_created)}
             frame.write.format("greenline").options(**told).mode("append").save()
@@ -85,17 +85,27 @@ def _kind(file: Path) -> str:
     return KINDS[suffixes[-1]]
 
 
-def _frame(spark: SparkSession, file: Path, kind: str, is_created: bool) -> DataFrame:
+def read(spark: SparkSession, file: Path, kind: str, is_created: bool) -> DataFrame:
+    """Its rows. Raises `BadOption`; a line that cannot be read is found when it is loaded."""
     # A line that cannot be read stops the load; Spark would else make NULLs of it.
     reader = spark.read.option("mode", "FAILFAST")
     match kind:
         case "csv":
-            return reader.csv(str(file), header=True, inferSchema=is_created, enforceSchema=False)
+            quoting = reader.option("quote", '"').option("escape", '"').option("multiLine", _has_long_rows(file))
+            return quoting.csv(str(file), header=True, inferSchema=is_created, enforceSchema=False)
         case "json":
             return reader.json(str(file))
         case "parquet":
             return reader.parquet(str(file))
     raise BadOption(f"files of kind {kind} cannot be loaded: write csv, json or parquet")
+
+
+def _has_long_rows(file: Path) -> bool:
+    """Is a row of this CSV, or may it be, longer than a line? Then Spark cannot read parts of it side by side."""
+    if not file.is_file() or file.suffix.lower() != ".csv":
+        return True
+    with file.open("rb") as lines:
+        return any(line.count(b'"') % 2 for line in lines)
 
 
 @contextmanager

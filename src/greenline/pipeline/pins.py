@@ -16,6 +16,16 @@ from greenline.pipeline.archive import Archive
 TRIES = 20
 
 
+def link(path: Path, other: Path) -> None:
+    """The same file under a second name; a copy, where a file system does not have those."""
+    try:
+        os.link(path, other)
+    except (FileExistsError, FileNotFoundError):
+        raise
+    except OSError:
+        shutil.copyfile(path, other)
+
+
 class Pins:
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -39,5 +49,5 @@ class Pins:
         if not pin.exists():
             pin.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):  # another thread was faster
-                os.link(path, pin)
+                link(path, pin)
         return pin

@@ -8,6 +8,7 @@ looks how far the order goes, so that the lag is known also while both are busy.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 from greenline.database.sqlite.tables import FILE
 from greenline.pipeline import follower as following
 from greenline.pipeline import progress, tables_book
-from greenline.pipeline.archive import Archive
+from greenline.pipeline.archive import Archive, locked
 from greenline.pipeline.expectations import compare, of_database
 from greenline.pipeline.follower import Follower, Stands
 from greenline.pipeline.lag import Lag
@@ -36,6 +37,8 @@ from greenline.pipeline.tables_writing import Unwritten, check_log, write
 
 LOOK_S = 0.5
 """The order, and the archive, are looked at so often."""
+SAY_S = 5.0
+"""Whoever is busy says so so often: `progress.STALE_S` later it would be taken for killed."""
 PATIENCE_S = 15.0
 """Who follows a stream tries again after that."""
 LIMIT = 50_000
@@ -48,6 +51,10 @@ DRAIN_S = 60.0
 """and by who has a long way to go so often,"""
 INSERTS_S = 0.7
 """unless all that is to be written are inserts: each of them is written once, also by who does so often."""
+
+
+LOCK = "tables.lock"
+PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 @dataclass(frozen=True)
@@ -83,21 +90,17 @@ class Running:
         tell: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         """Raises `InUse`, `NotRead`, `BadBook` or `Unusable`."""
+        if found := PATTERN.search(str(place.resolve())):
+            raise BadOption(
+                f"Spark takes {found[0]} in the name of a directory for a pattern: choose another than {place}"
+            )
         self.place = place
         self._told = told
         self._tell = tell
-        self._pins = Pins(place / tables_book.ASIDE / "pins")
-        self._pins.let_go()
         self._follower: Follower | None = None
-        if told is not None:
-            self._follower = Follower(
-                Archive(place / ARCHIVE), told.order, stands=told.stands, base=base, prepares=True
-            )
+        self._lock: int | None = locked(place, LOCK, "another pipeline writes the tables in")
         try:
-            self.tables = Tables(spark, place, self._pins)
-            self._log = Tables(spark, place)
-            """The same, for who checks what was archived while the others are written."""
-            tables_book.remove_unused(place, self.tables.book, 0.0)
+            self._begin(spark, place, told, base)
         except BaseException:
             self.close()
             raise
@@ -111,6 +114,18 @@ class Running:
         self._verified = 0
         self._because = ""
 
+    def _begin(self, spark: SparkSession, place: Path, told: Told | None, base: Path | None) -> None:
+        self._pins = Pins(place / tables_book.ASIDE / "pins")
+        self._pins.let_go()
+        if told is not None:
+            self._follower = Follower(
+                Archive(place / ARCHIVE), told.order, stands=told.stands, base=base, prepares=True
+            )
+        self.tables = Tables(spark, place, self._pins)
+        self._log = Tables(spark, place)
+        """The same, for who checks what was archived while the others are written."""
+        tables_book.remove_unused(place, self.tables.book)
+
     def __enter__(self) -> Running:
         return self
 
@@ -123,10 +138,13 @@ class Running:
         if self._follower is not None:
             self._follower.close()
             self._follower = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def run(self, *, verifies: bool = True) -> Progress:
         """What the order has by now, into tables. Raises `Unexpected`, `NotRead`, `NotWritten` or `Differs`."""
-        with self._accounted():
+        with self._accounted(), self._saying():
             if self._told is not None:
                 goal = self._told.order.newest().position
                 self._look(goal)
@@ -137,7 +155,7 @@ class Running:
             self._advance(is_due=True)
             if verifies and self._told is not None:
                 self.compare()
-            tables_book.remove_unused(self.place, self.tables.book, 0.0)
+            tables_book.remove_unused(self.place, self.tables.book)
         return self._say("ended")
 
     def stream(self, is_over: threading.Event) -> Progress:
@@ -251,9 +269,27 @@ class Running:
     # Saying so.
 
     @contextmanager
+    def _saying(self) -> Iterator[None]:
+        """That it runs, also while something takes long."""
+
+        def say(enough: threading.Event) -> None:
+            while not enough.wait(SAY_S):
+                self._say("running", self._because)
+
+        worker = _Worker(say)
+        worker.start()
+        try:
+            yield
+        finally:
+            worker.end()
+
+    @contextmanager
     def _accounted(self) -> Iterator[None]:
         try:
             yield
+        except KeyboardInterrupt:
+            self._say("ended", "it was interrupted")
+            raise
         except BaseException as error:
             self._say("failed", str(error) or type(error).__name__)
             raise

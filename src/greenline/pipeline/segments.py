@@ -122,7 +122,7 @@ def merge(path: Path, parts: Sequence[Manifest]) -> None:
     _write_manifest(path, merged)
     for part in parts:
         discard(path, part.name)
-    _force(path / SEGMENTS)
+    force(path / SEGMENTS)
 
 
 def discard(path: Path, name: str) -> None:
@@ -182,12 +182,13 @@ def _write_manifest(path: Path, manifest: Manifest) -> None:
 
 def _put(aside: Path, path: Path) -> None:
     """In its place, and there also after a loss of power."""
-    _force(aside)
+    force(aside)
     aside.replace(path)
-    _force(path.parent)
+    force(path.parent)
 
 
-def _force(path: Path) -> None:
+def force(path: Path) -> None:
+    """A file, or the names in a directory, onto the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

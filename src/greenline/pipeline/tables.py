@@ -69,6 +69,11 @@ class Tables:
             return Place(self.book.position, bytes.fromhex(self.book.digest))
         return Place(self.archive.base, self.archive.digest_at(self.archive.base))
 
+    @property
+    def first_unwritten(self) -> int:
+        """The first position that is not; a base may stand at 0."""
+        return self.book.position + 1 if self.book.position else 0
+
     def _check_book(self) -> None:
         position = self.book.position
         if position and (position > self.archive.last or self.archive.digest_at(position).hex() != self.book.digest):
@@ -100,7 +105,7 @@ class Tables:
 
     def history(self, table: str) -> DataFrame:
         """In the columns that it has by now, or had last. Raises `NoTable`."""
-        name, schema = self._shape(table, self.archive.last)
+        name, schema = self._shape(table, self.last_seen(table, self.archive.last))
         return versions.shaped(self._versions(name, schema, self.archive.last), schema).drop(CHECK)
 
     def fingerprints(self, position: int) -> dict[str, Fingerprint]:
@@ -151,7 +156,7 @@ class Tables:
         written = self.book.tables.get(table, Table())
         over = [self.stored((each,)) for each in written.history]
         if position > self.book.position:
-            since = self.followed(table, written.current, schema, self.book.position + 1, position)
+            since = self.followed(table, written.current, schema, self.first_unwritten, position)
             return versions.together([*over, versions.versions(since)])
         still = [self.stored((each,)) for each in written.current]
         return versions.together([*over, *still] or [versions.inserted(self.typed(table, schema, 0, -1))])
@@ -159,11 +164,21 @@ class Tables:
     def columns(self, table: str, position: int) -> list[tuple[str, str]]:
         return self.asked(lambda archive: archive.columns(table, position))
 
+    def last_seen(self, table: str, last: int) -> int:
+        """Of the positions up to `last`, one at which it was there for the last time; `last`, if it never was."""
+        for manifest in reversed(self.archive.manifests()):
+            for since, tables in reversed(manifest.schemas):
+                if since <= last and table.lower() in {name.lower() for name in tables}:
+                    return max(since, self.archive.base)
+        return last
+
     def _shape(self, table: str, position: int) -> tuple[str, pa.Schema]:
         """Its name as it is written, and its columns after a position."""
         known = self.asked(lambda archive: archive.tables(position)) if self.archive.last else {}
         for name in known:
             if name.lower() == table.lower():
+                if left_out := self.book.tables.get(name, Table()).left_out:
+                    raise NoTable(f"{name} is left out, {left_out}: ask its changes")
                 columns = self.columns(name, position)
                 if clashing := versions.clashing(columns):
                     raise NoTable(

@@ -16,6 +16,8 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,6 +27,8 @@ VERSION = 1
 FILE = "tables.json"
 KINDS = CURRENT, HISTORY = "current", "history"
 ASIDE = ".aside"
+_LONGEST = 180
+"""Characters of a directory's name: no file system takes more than 255."""
 GRACE_S = 600.0
 """So long a directory that was replaced is kept."""
 
@@ -66,7 +70,8 @@ def read(place: Path) -> Book:
     return book
 
 
-def write(place: Path, book: Book) -> None:
+def write(place: Path, book: Book, before: Book | None = None) -> None:
+    """In place of the one before: from now on, what it does not name any more is kept for a while."""
     path = place / FILE
     aside = path.with_name(FILE + ASIDE)
     with aside.open("wb") as file:
@@ -74,6 +79,13 @@ def write(place: Path, book: Book) -> None:
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
+    for each in used(before or Book()) - used(book):
+        with suppress(FileNotFoundError):
+            os.utime(place / each)
+
+
+def used(book: Book) -> set[str]:
+    return {each for table in book.tables.values() for each in (*table.current, *table.history)}
 
 
 def directory(kind: str, table: str, first: int, last: int) -> str:
@@ -83,14 +95,16 @@ def directory(kind: str, table: str, first: int, last: int) -> str:
 def folder(table: str) -> str:
     """A name that no file system, and no reader of Parquet, takes for something else."""
     name = quote(table, safe=" ")
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}~{blake2b(table.encode(errors='surrogatepass'), digest_size=8).hexdigest()}"
     return f"%{ord(name[0]):02X}{name[1:]}" if name[:1] in (".", "_") else name
 
 
 def remove_unused(place: Path, book: Book, grace: float = GRACE_S) -> None:
     """Directories that the book does not name, if they are old enough."""
-    used = {each for table in book.tables.values() for each in (*table.current, *table.history)}
+    named = used(book)
     for path in _directories(place):
-        if str(path.relative_to(place)) not in used and time.time() - path.stat().st_mtime >= grace:
+        if str(path.relative_to(place)) not in named and time.time() - path.stat().st_mtime >= grace:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -31,6 +31,7 @@ from greenline.pipeline import collecting, glance, source_table
 from greenline.pipeline.capture import INSERT
 from greenline.pipeline.captured import Column
 from greenline.pipeline.changes import CHANGES
+from greenline.pipeline.pins import link
 from greenline.pipeline.segments import COMPRESSION
 from greenline.pipeline.tables_book import folder
 
@@ -104,7 +105,7 @@ def join(aside: Path, directories: Sequence[Path]) -> None:
         if pq.read_metadata(path).num_rows < SMALL:
             small.append(path)
         else:
-            _link(path, aside / f"{number:06}.parquet")
+            link(path, aside / f"{number:06}.parquet")
     if small:
         rows = pa.concat_tables([pq.read_table(path) for path in small])
         pq.write_table(rows, aside / "small.parquet", compression=COMPRESSION, use_dictionary=False)
@@ -118,13 +119,6 @@ def alike(directories: Sequence[Path]) -> int:
 
 def _files(directory: Path) -> list[Path]:
     return sorted(directory.glob("[!._]*.parquet"))
-
-
-def _link(path: Path, other: Path) -> None:
-    try:
-        os.link(path, other)
-    except OSError:  # not every file system has second names
-        shutil.copyfile(path, other)
 
 
 def _write_file(changes: Path, *, aside: Path, table: str, schema: pa.Schema, first: int, last: int) -> int:
@@ -152,7 +146,7 @@ def _take_prepared(path: Path, aside: Path, schema: pa.Schema, first: int, last:
     nothing = pa.RecordBatch.from_pylist([], CHANGES)
     if not found.schema.to_arrow_schema().equals(_versions(nothing, schema).schema):
         return None  # its columns were others then
-    _link(path, aside / path.name)
+    link(path, aside / path.name)
     return int(found.num_rows)
 
 

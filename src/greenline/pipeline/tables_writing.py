@@ -11,24 +11,23 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import msgspec
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 
 from greenline.pipeline import glance, source_table, tables_book, tables_inserting, versions
 from greenline.pipeline.archive import BUNDLES, CHANGES, KINDS
-from greenline.pipeline.capture import INSERT
+from greenline.pipeline.capture import DELETE, INSERT
 from greenline.pipeline.expectations import LOG, SHOWN, Unexpected, check, check_chain
 from greenline.pipeline.reading import Place
+from greenline.pipeline.segments import force
 from greenline.pipeline.tables import Tables
 from greenline.pipeline.tables_book import ASIDE, CURRENT, HISTORY, Book, Table, directory
-from greenline.pipeline.versions import TO
+from greenline.pipeline.versions import PART, TO
 
 MANY = 16
 """Directories that one table has of a kind, before they are made one."""
 _THREADS = ThreadPoolExecutor(4, "tables")
 """So many tables are written at a time; each thread has a partner in Java, so they are kept."""
-_PART = "_part"
 _EXPECTED = "only rows that are there are changed, and no row is inserted where one is"
 
 
@@ -69,7 +68,7 @@ def write(tables: Tables, to: Place) -> Book:
     before, last = tables.book, to.position
     if last <= before.position:
         return before
-    first = before.position + 1
+    first = tables.first_unwritten
     kinds = glance.kinds(tables.files(CHANGES, first, last), first, last)
     names = sorted(kinds)
     made = list(_THREADS.map(lambda name: _written(tables, name, kinds[name], first, last), names))
@@ -79,7 +78,7 @@ def write(tables: Tables, to: Place) -> Book:
         **dict(zip(names, made, strict=True)),
     }
     book = Book(position=last, digest=to.digest.hex(), tables=known)
-    tables_book.write(tables.place, book)
+    tables_book.write(tables.place, book, before)
     tables.book = book
     return book
 
@@ -87,11 +86,11 @@ def write(tables: Tables, to: Place) -> Book:
 def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) -> Table:
     """One table, brought up to a position."""
     before = tables.book.tables.get(name, Table())
-    columns = _columns(tables, name, first, last)
+    columns = _columns(tables, name, last)
     if clashing := versions.clashing(columns):
         return Table(left_out=f"it has columns that are named like ours: {', '.join(clashing)}")
     if before.left_out:
-        return before  # what it held before is not written
+        before, first, kinds = Table(), 0, {INSERT, DELETE}  # what it held is in the archive
     schema = source_table.schema_of(columns)
     current = _joined(tables, before.current) if kinds == {INSERT} else before.current
     if kinds == {INSERT} and len(current) < MANY:
@@ -127,15 +126,11 @@ def _joined(tables: Tables, current: tuple[str, ...]) -> tuple[str, ...]:
     return current[:-alike] + _put(aside, tables.place, str(wanted))
 
 
-def _columns(tables: Tables, name: str, first: int, last: int) -> list[tuple[str, str]]:
-    """As it is declared in the end; or was before; or, if it has come and gone meanwhile, as its rows say."""
-    positions = [last, first - 1] if first > max(1, tables.archive.base) else [last]
-    for position in positions:
-        if found := tables.columns(name, position):
-            return found
-    row = tables.log(CHANGES, first, last).where(f.col("table") == name).select("columns").first()
-    assert row is not None, "a table that was changed has changes"
-    return [(column, "") for column in msgspec.json.decode(row[0], type=list[str])]
+def _columns(tables: Tables, name: str, last: int) -> list[tuple[str, str]]:
+    """As it is declared in the end, or was when it was there for the last time."""
+    found = tables.columns(name, last) or tables.columns(name, tables.last_seen(name, last))
+    assert found, "a table that was changed was there after some position"
+    return found
 
 
 def _save(tables: Tables, name: str, found: DataFrame, first: int, last: int) -> Table:
@@ -145,9 +140,9 @@ def _save(tables: Tables, name: str, found: DataFrame, first: int, last: int) ->
     counted = found.observe(counts, f.count_if(~is_over).alias(CURRENT), f.count_if(is_over).alias(HISTORY))
     aside = tables.place / directory(ASIDE, name, first, last)
     part = f.when(is_over, HISTORY).otherwise(CURRENT)
-    counted.withColumn(_PART, part).write.mode("overwrite").partitionBy(_PART).parquet(str(aside))
+    counted.withColumn(PART, part).write.mode("overwrite").partitionBy(PART).parquet(str(aside))
     put = {
-        kind: _put(aside / f"{_PART}={kind}", tables.place, directory(kind, name, first, last))
+        kind: _put(aside / f"{PART}={kind}", tables.place, directory(kind, name, first, last))
         for kind in (CURRENT, HISTORY)
         if counts.get[kind]
     }
@@ -161,7 +156,10 @@ def _put(aside: Path, place: Path, wanted: str) -> tuple[str]:
     if path.exists():
         shutil.rmtree(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for each in (*aside.iterdir(), aside):
+        force(each)
     aside.replace(path)
+    force(path.parent)
     return (wanted,)
 
 

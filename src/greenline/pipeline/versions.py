@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 KEY, OTHER, FROM, TO, CHECK = OURS = ("_key", source_table.OTHER, "_valid_from", "_valid_to", "_check")
 """The columns that stand behind the table's own."""
 _CHANGE, _LAST = "_change_type", "_last_change"
-_BESIDE = frozenset(field.name for field in source_table.OURS) | frozenset(OURS)
+PART = "_part"
+"""Only while versions are written."""
+_BESIDE = frozenset(field.name for field in source_table.OURS) | frozenset((*OURS, _LAST, PART))
 
 
 def typed(schema: pa.Schema) -> Callable[[DataFrame], DataFrame]:
@@ -91,12 +93,14 @@ def together(frames: Iterable[DataFrame]) -> DataFrame:
 
 def shaped(versions: DataFrame, schema: pa.Schema) -> DataFrame:
     """The columns of this schema, and then ours that are there."""
-    there = set(versions.columns)
+    there = {name.lower() for name in versions.columns}
     ours = [name for name in OURS if name in there]
     own = [field for field in from_arrow_schema(schema) if field.name not in _BESIDE]
     return versions.select(
         *(
-            (named(field.name) if field.name in there else f.lit(None)).try_cast(field.dataType).alias(field.name)
+            (named(field.name) if field.name.lower() in there else f.lit(None))
+            .try_cast(field.dataType)
+            .alias(field.name)
             for field in own
         ),
         *ours,
@@ -114,10 +118,18 @@ def named(name: str) -> Column:
 
 
 def _both(one: DataFrame, other: DataFrame) -> DataFrame:
-    types = dict(one.dtypes)
-    torn = {name for name, kind in other.dtypes if types.get(name, kind) != kind}
+    """Names are the same in any case, as they are for SQLite."""
+    types = {name.lower(): kind for name, kind in one.dtypes}
+    torn = {name.lower() for name, kind in other.dtypes if types.get(name.lower(), kind) != kind}
     return _as_text(one, torn).unionByName(_as_text(other, torn), allowMissingColumns=True)
 
 
 def _as_text(frame: DataFrame, names: set[str]) -> DataFrame:
-    return frame.withColumns({name: named(name).cast("string") for name in frame.columns if name in names})
+    """What is no text, bytes, in hexadecimal digits."""
+    return frame.withColumns(
+        {
+            name: f.hex(named(name)) if kind == "binary" else named(name).cast("string")
+            for name, kind in frame.dtypes
+            if name.lower() in names
+        }
+    )

@@ -27,4 +27,4 @@ LEFT JOIN ended e ON e.run = l.run AND e.process = l.process
 LEFT JOIN quiet q ON q.run = l.run
 WHERE coalesce(s.has_crashed, 0) = 0
   AND (coalesce(s.has_left, 0) = 1 OR q.run IS NOT NULL OR NOT coalesce(e.is_up, TRUE)
-       OR (s.process IS NULL AND e.counter >= TRY_CAST(split_part(l.family, '.', 2) AS BIGINT)))
+       OR (s.process IS NULL AND e.counter >= CASE WHEN translate(split_part(l.family, '.', 2), '0123456789', '') = '' THEN TRY_CAST(split_part(l.family, '.', 2) AS BIGINT) END))

@@ -9,4 +9,4 @@ ANTI JOIN conf_event c ON c.run = n.run AND c.conf = n.conf AND c.process = m.pr
 LEFT JOIN ended e ON e.run = n.run AND e.process = m.process
 LEFT JOIN quiet q ON q.run = n.run
 WHERE q.run IS NOT NULL OR NOT coalesce(e.is_up, TRUE)
-   OR e.counter >= TRY_CAST(split_part(n.conf, '.', 2) AS BIGINT)
+   OR e.counter >= CASE WHEN translate(split_part(n.conf, '.', 2), '0123456789', '') = '' THEN TRY_CAST(split_part(n.conf, '.', 2) AS BIGINT) END

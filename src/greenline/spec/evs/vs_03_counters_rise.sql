@@ -5,4 +5,4 @@ FROM (
     FROM conf_event
     WHERE kind = 'regular'
 ) followed
-WHERE TRY_CAST(split_part(conf, '.', 2) AS BIGINT) <= TRY_CAST(split_part(last_conf, '.', 2) AS BIGINT)
+WHERE CASE WHEN translate(split_part(conf, '.', 2), '0123456789', '') = '' THEN TRY_CAST(split_part(conf, '.', 2) AS BIGINT) END <= CASE WHEN translate(split_part(last_conf, '.', 2), '0123456789', '') = '' THEN TRY_CAST(split_part(last_conf, '.', 2) AS BIGINT) END

@@ -7,4 +7,4 @@ FROM (
     WHERE sender = process AND service <> 'basic'
 ) own
 WHERE split_part(message, ':', 2) = split_part(last_message, ':', 2)
-  AND TRY_CAST(split_part(message, ':', 3) AS BIGINT) <= TRY_CAST(split_part(last_message, ':', 3) AS BIGINT)
+  AND CASE WHEN translate(split_part(message, ':', 3), '0123456789', '') = '' THEN TRY_CAST(split_part(message, ':', 3) AS BIGINT) END <= CASE WHEN translate(split_part(last_message, ':', 3), '0123456789', '') = '' THEN TRY_CAST(split_part(last_message, ':', 3) AS BIGINT) END

@@ -4,7 +4,7 @@ WITH last_life AS (
 ),
 dead AS (SELECT DISTINCT run, process, incarnation FROM event WHERE kind = 'crash'),
 counted AS (
-    SELECT run, process, max(TRY_CAST(split_part(conf, '.', 2) AS BIGINT)) AS counter
+    SELECT run, process, max(CASE WHEN translate(split_part(conf, '.', 2), '0123456789', '') = '' THEN TRY_CAST(split_part(conf, '.', 2) AS BIGINT) END) AS counter
     FROM conf_event
     WHERE kind = 'regular'
     GROUP BY run, process

@@ -1,0 +1,179 @@
+"""Tables that somebody has named or changed in odd ways, and pipelines that get in each other's way."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from greenline.database.sqlite import backups
+from greenline.pipeline import loading, tables_book
+from greenline.pipeline.archive import InUse
+from greenline.pipeline.progress import Progress
+from greenline.pipeline.reaching import BadOption
+from greenline.pipeline.reading import Discarded, NotRead
+from greenline.pipeline.running import Running, Told
+from greenline.pipeline.tables import NoTable, Tables
+from greenline.pipeline.twin import Twin
+from tests.pipeline.orders import Order
+
+
+def run(spark: SparkSession, place: Path, order: Order, *statements: str) -> Progress:
+    for statement in statements:
+        order.of(statement)
+    with Running(spark, place, Told(order)) as work:
+        return work.run()
+
+
+def rows(spark: SparkSession, place: Path, table: str, position: int | None = None) -> list[dict[str, Any]]:
+    tables = Tables(spark, place)
+    found = tables.current(table) if position is None else tables.as_of(table, position)
+    own = [name for name in found.columns if name not in ("_key", "_other", "_valid_from", "_valid_to")]
+    return sorted((row.asDict() for row in found.select(*own).collect()), key=str)
+
+
+def test_columns_named_like_those_that_are_there_while_tables_are_written_leave_a_table_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    order = Order()
+    made = [f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {name} TEXT)" for name in ("_part", "_last_change")]
+    run(spark, tmp_path, order, *made, "INSERT INTO _part VALUES (1, 'a')", "INSERT INTO _last_change VALUES (1, 'a')")
+    ended = run(spark, tmp_path, order, "UPDATE _part SET _part = 'b'")
+    assert ended.left_out.keys() == {"_part", "_last_change"}
+
+
+def test_a_column_is_the_same_in_any_case(spark: SparkSession, tmp_path: Path) -> None:
+    order = Order()
+    run(spark, tmp_path, order, "CREATE TABLE c (id INTEGER PRIMARY KEY, Name TEXT)", "INSERT INTO c VALUES (1, 'a')")
+    run(spark, tmp_path, order, "ALTER TABLE c RENAME COLUMN Name TO name", "INSERT INTO c VALUES (2, 'b')")
+    assert rows(spark, tmp_path, "c") == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    run(spark, tmp_path, order, "DROP TABLE c", "CREATE TABLE c (NAME INTEGER)", "INSERT INTO c VALUES (3)")
+    assert rows(spark, tmp_path, "c") == [{"NAME": 3}]
+    assert rows(spark, tmp_path, "c", 2) == [{"id": 1, "Name": "a"}]
+
+
+def test_a_table_that_was_left_out_says_so_and_is_made_from_the_archive_once_it_can_be(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    order = Order()
+    made = "CREATE TABLE k (id INTEGER PRIMARY KEY, a TEXT)", "INSERT INTO k VALUES (1, 'x'), (2, 'y')"
+    run(spark, tmp_path, order, *made)
+    run(spark, tmp_path, order, "ALTER TABLE k ADD COLUMN _key TEXT")
+    for position in (2, 3):
+        with pytest.raises(NoTable, match="left out"):
+            rows(spark, tmp_path, "k", position)
+    run(spark, tmp_path, order, "ALTER TABLE k RENAME COLUMN _key TO more", "DELETE FROM k WHERE id = 1")
+    assert rows(spark, tmp_path, "k") == [{"id": 2, "a": "y", "more": None}]
+    assert rows(spark, tmp_path, "k", 2) == [{"id": 1, "a": "x"}, {"id": 2, "a": "y"}]
+
+
+def test_what_a_dropped_table_held_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    order = Order()
+    made = "CREATE TABLE gone (id INTEGER PRIMARY KEY, a BLOB)", "INSERT INTO gone VALUES (1, x'ff00')"
+    run(spark, tmp_path, order, *made, "DROP TABLE gone", "CREATE TABLE other (a)")
+    (held,) = Tables(spark, tmp_path).history("GONE").collect()
+    assert (held["id"], bytes(held["a"]), held["_valid_from"], held["_valid_to"]) == (1, b"\xff\x00", 2, 3)
+    run(
+        spark, tmp_path, order, "CREATE TABLE gone (id INTEGER PRIMARY KEY, a TEXT)", "INSERT INTO gone VALUES (1, 't')"
+    )
+    history = Tables(spark, tmp_path).history("gone").collect()
+    assert sorted((row["a"], row["_valid_to"]) for row in history) == [("FF00", 3), ("t", None)]
+
+
+def test_a_table_may_have_a_long_name(spark: SparkSession, tmp_path: Path) -> None:
+    order, names = Order(), ["世" * 30 + "一", "世" * 30 + "二"]
+    for name in names:
+        run(spark, tmp_path, order, f"CREATE TABLE {name} (a TEXT)", f"INSERT INTO {name} VALUES ('{name}')")
+    assert [rows(spark, tmp_path, name) for name in names] == [[{"a": name}] for name in names]
+
+
+def test_one_pipeline_at_a_time_also_of_what_is_archived_and_nothing_of_the_others_is_removed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenline.pipeline.archive.LOCK_S", 0.1)
+    order = Order()
+    order.of("CREATE TABLE t (a)")
+    with Running(spark, tmp_path, Told(order)) as work:
+        work.run()
+        pin = tmp_path / tables_book.ASIDE / "pins" / "changes" / "held"
+        pin.parent.mkdir(parents=True, exist_ok=True)
+        pin.touch()
+        for told in (Told(order), None):
+            with pytest.raises(InUse, match="another pipeline writes the tables"):
+                Running(spark, tmp_path, told)
+        assert pin.exists()
+    with Running(spark, tmp_path, None) as work:
+        assert work.run().state == "ended"
+
+
+def test_a_directory_that_is_replaced_stays_for_those_who_read_it(spark: SparkSession, tmp_path: Path) -> None:
+    order = Order()
+    run(spark, tmp_path, order, "CREATE TABLE t (id INTEGER PRIMARY KEY, a)", "INSERT INTO t VALUES (1, 1)")
+    (before,) = tables_book.read(tmp_path).tables["t"].current
+    long_ago = time.time() - 2 * tables_book.GRACE_S
+    os.utime(tmp_path / before, (long_ago, long_ago))
+    reader = Tables(spark, tmp_path).current("t")
+    run(spark, tmp_path, order, "UPDATE t SET a = 2")
+    assert before not in tables_book.read(tmp_path).tables["t"].current
+    assert [row["a"] for row in reader.collect()] == ["1"]
+
+
+def test_no_directory_that_spark_would_take_for_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match="pattern"):
+        Running(spark, tmp_path / "in[to]", None)
+
+
+# Bases.
+
+
+def backup(order: Order, position: int, place: Path) -> Path:
+    twin = Twin(place / f"replica {position}")
+    for bundle in order.bundles[:position]:
+        twin.apply(bundle)
+    twin.commit()
+    twin.close()
+    base = place / f"{position}.db"
+    assert backups.take(place / f"replica {position}", base) == position
+    return base
+
+
+def test_a_base_is_taken_by_who_could_not_begin_without_it_or_with_another(spark: SparkSession, tmp_path: Path) -> None:
+    order, into = Order(), tmp_path / "into"
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+    for number in range(40):
+        order.of(f"INSERT INTO t (a) VALUES ({number})")
+    order.low = 30
+    with pytest.raises(Discarded, match="greenline backup"):
+        run(spark, into, order)
+    junk = tmp_path / "junk.db"
+    junk.write_bytes(b"this is no database" * 1000)
+    for base, why in ((backup(order, 20, tmp_path), "too old"), (junk, "damaged")):
+        with pytest.raises(NotRead, match=rf"{base.name} cannot be what this archive begins with: .*{why}"):
+            Running(spark, into, Told(order), base=base)
+        with pytest.raises(Discarded, match="greenline backup"):
+            run(spark, into, order)
+    with Running(spark, into, Told(order), base=backup(order, 35, tmp_path)) as work:
+        assert work.run().rows == {"t": 40}
+
+
+# Files of commas.
+
+
+@pytest.mark.parametrize("ends_late", [False, True], ids=["a row a line", "a row over two lines"])
+def test_csv_is_read_as_it_is_written_elsewhere(spark: SparkSession, tmp_path: Path, ends_late: bool) -> None:
+    text = 'id,said\n1,"Ann ""the"" Great"\n2,"says ""hi, there"""\n3,"C:\\dir\\"\n4,\n'
+    expected: list[tuple[str, str | None]] = [
+        ("1", 'Ann "the" Great'),
+        ("2", 'says "hi, there"'),
+        ("3", "C:\\dir\\"),
+        ("4", None),
+    ]
+    if ends_late:
+        text, expected = text + '5,"one\ntwo"\n', [*expected, ("5", "one\ntwo")]
+    (tmp_path / "people.csv").write_text(text)
+    frame = loading.read(spark, tmp_path / "people.csv", "csv", is_created=False)
+    assert [tuple(row) for row in frame.collect()] == expected
