@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 import duckdb
@@ -131,6 +133,18 @@ def test_a_large_trace_is_laid_out_in_another_way_with_the_same_verdicts(
     engine.close()
     assert rows(judged(tmp_path / "runs.parquet", "duckdb", ("evs",))) == rows(on_spark)
     assert on_spark.broken
+
+
+def test_a_number_is_one_for_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    """DuckDB takes 9e3 and 0x10 for numbers, Spark does not: rules take digits only."""
+    rows_of_run = [copy(row) for row in small_execution(75)]
+    for row in rows_of_run:
+        if row.conf:
+            row.conf = re.sub(r"\.(\d+)", lambda found: f".{90 - int(found[1])}e3", row.conf, count=1)
+    pq.write_table(to_table([("odd", rows_of_run)]), tmp_path / "runs.parquet")
+    found = rows(judged(tmp_path, "duckdb", ("evs",)))
+    assert found == rows(judged(tmp_path, "spark", ("evs",)))
+    assert found["evs/vs_03_counters_rise"][0] == 0, "what is no number does not fall"
 
 
 def test_what_breaks_a_rule_too_often_is_counted(

@@ -160,6 +160,21 @@ def test_a_base_is_taken_by_who_could_not_begin_without_it_or_with_another(spark
         assert work.run().rows == {"t": 40}
 
 
+def test_a_cluster_that_began_with_a_backup_is_followed_from_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
+    """Its order begins at 0 again, with rows that no bundle has brought."""
+    before, order = Order(), Order()
+    before.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+    before.of("INSERT INTO t (a) VALUES (1), (2), (3)")
+    backups.begin_anew(backup(before, 2, tmp_path), tmp_path / "replica")
+    base = tmp_path / "base.db"
+    assert backups.take(tmp_path / "replica", base) == 0
+    order.of("UPDATE t SET a = 4 WHERE id = 1")
+    with Running(spark, tmp_path / "into", Told(order), base=base) as work:
+        assert work.run().rows == {"t": 3}
+    assert [row["a"] for row in rows(spark, tmp_path / "into", "t", 0)] == ["1", "2", "3"]
+    assert [row["a"] for row in rows(spark, tmp_path / "into", "t")] == ["4", "2", "3"]
+
+
 # Files of commas.
 
 
