@@ -44,7 +44,7 @@ FEW = 2
 TASKS = 2
 """For each core: beginning one costs Java as much as some of the files take."""
 SMALL = 20_000
-"""Rows of a file that is worth to be made one with others."""
+"""A file with fewer rows is made one with others; of a segment with more rows of a table its file is prepared."""
 _VERSION = "_commit_version"
 _OTHERS = tuple(name for name in CHANGES.names if name != _VERSION)
 _OF_CHANGES = ("_change_type", _VERSION, "_commit_timestamp")
