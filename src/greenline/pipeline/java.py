@@ -21,8 +21,11 @@ for word do
         *) set -- "$@" "$word" ;;
     esac
 done
-exec {java} "$@"
+exec nice -n {niceness} {java} "$@"
 """
+
+NICENESS = 10
+"""What Spark does can wait: who follows an order beside it, and a cluster on the same machine, cannot."""
 
 
 _INCUBATOR = "--add-modules=jdk.incubator.vector"
@@ -54,11 +57,13 @@ def find() -> Path:
 
 
 def home(java: Path, place: Path) -> Path:
-    """A JAVA_HOME at this place, whose `bin/java` is this Java without the arguments that it stumbles over."""
+    """A JAVA_HOME at this place, whose `bin/java` is this Java, in no hurry, without the arguments that it stumbles
+    over."""
     wrapper = place / "bin" / "java"
     wrapper.parent.mkdir(parents=True)
     unwanted = [_INCUBATOR, _GONE] if (major_version(java) or 0) >= 24 else [_INCUBATOR]
-    wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(java)), unwanted="|".join(unwanted)))
+    told = {"java": shlex.quote(str(java)), "niceness": NICENESS, "unwanted": "|".join(unwanted)}
+    wrapper.write_text(_WRAPPER.format(**told))
     wrapper.chmod(0o755)
     return place
 
