@@ -165,7 +165,7 @@ def test_an_archive_of_another_version_is_not_read(tmp_path: Path) -> None:
     (path,) = (tmp_path / SEGMENTS).iterdir()
     other = msgspec.structs.replace(msgspec.json.decode(path.read_bytes(), type=Manifest), version=7)
     path.write_bytes(msgspec.json.encode(other))
-    with pytest.raises(Damaged, match="has the form 7, we know 1: use the Greenline that made it"):
+    with pytest.raises(Damaged, match="has the form 7, we know 2: use the Greenline that made it"):
         Archive(tmp_path).files(BUNDLES)
     path.write_bytes(b"{")
     with pytest.raises(Damaged, match="cannot be read"):

@@ -15,7 +15,7 @@ from greenline.kernel.actions import Action, Outcome, Series, Verdict, open_pack
 from greenline.kernel.database import Expire
 from greenline.kernel.statements import Conflict, Failure, Member, Result, Role, Statement, Work, encode
 from greenline.pipeline import rows
-from greenline.replication.port import BundleId
+from greenline.replication.port import BundleId, Where
 
 NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp() * 1e6)
 INSERT = "INSERT INTO t VALUES (?, ?)"
@@ -30,7 +30,7 @@ def action(number: int, body: bytes) -> Action:
 
 
 def bundle(position: int, *chunks: bytes) -> Bundle:
-    return Bundle(position, BundleId("p", position + 10), chunks)
+    return Bundle(position, BundleId("p", position + 10), chunks, where=Where("p", True, 3, ("p", "q")))
 
 
 def shown(*bundles: Bundle, outcomes: list[list[Outcome]] | None = None) -> list[dict[str, Any]]:
@@ -62,6 +62,9 @@ def test_an_action_is_shown_with_its_place_its_name_and_what_it_asks_for() -> No
         "is_relaxed": False,
         "origin": "p",
         "bundle": 15,
+        "component": "p q",
+        "is_primary": True,
+        "prim_index": 3,
         "kind": "work",
         "time": datetime(2026, 5, 1, 12, tzinfo=UTC),
         "statements": [INSERT, "DELETE FROM t WHERE b = :b"],
@@ -193,8 +196,9 @@ def test_bundles_come_back_as_they_were() -> None:
     bundles = [
         bundle(1, pack((action(1, work()), action(2, work()))), pack((action(3, work()),))),
         Bundle(2, BundleId("q", 1), (), b"change", 2**32 - 1, (Expire(1),)),
+        Bundle(3, BundleId("r", 4), (), where=Where("r", False, 3, ("r", "s"))),
     ]
-    batch = rows.bundles_batch(bundles, [b"one", b"two"])
+    batch = rows.bundles_batch(bundles, [b"one", b"two", b"three"])
     assert rows.bundles_of(batch) == bundles
-    assert batch.column("actions").to_pylist() == [3, 0]
-    assert batch.column("digest").to_pylist() == [b"one", b"two"]
+    assert batch.column("actions").to_pylist() == [3, 0, 0]
+    assert batch.column("digest").to_pylist() == [b"one", b"two", b"three"]

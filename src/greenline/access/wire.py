@@ -179,6 +179,8 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Its checksum: with it the digest of the order can be followed from place to place (`replication.replica`)."""
     system: tuple[System, ...] = ()
     """What the database does here by itself: sessions that end because of that change."""
+    where: Where | None = None
+    """Where the server that made it was then."""
 
 
 class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):

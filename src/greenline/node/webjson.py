@@ -160,6 +160,7 @@ def bundle_json(bundle: wire.Bundle) -> dict[str, Any]:
     return {
         "position": bundle.position,
         "bundle": str(bundle.bundle),
+        "component": where_json(bundle.where) if bundle.where is not None else None,
         "change": value_json(bundle.change) if bundle.change else None,
         "actions": [_action_json(sub, each) for sub, each in enumerate(opened(bundle.actions))],
     }

@@ -31,7 +31,7 @@ from greenline.pipeline.captured import Column
 from greenline.pipeline.reading import BEGINNING, Chain, Discarded, NotRead, Piece, Place
 from greenline.pipeline.rows import bundles_of
 
-VERSION = 1
+VERSION = 2
 KINDS = BUNDLES, ACTIONS, CHANGES = "bundles", "actions", "changes"
 SEGMENTS = "segments"
 LOCK = "follower.lock"
@@ -181,6 +181,14 @@ class Archive:
             self._file(manifest, BUNDLES), columns=["digest"], filters=[("position", "=", position)]
         ).column(0)
         return bytes(found[0].as_py())
+
+    def check_reach(self, position: int) -> None:
+        """Is it known what tables held after a position? Raises `Discarded`."""
+        if not self.base <= position <= self.last:
+            raise Discarded(
+                f"{self} knows the tables after the positions {self.base} to {self.last}, not after {position}: "
+                "let its follower go on, or ask for another"
+            )
 
     def check(self) -> None:
         """Read every byte. Raises `Damaged`."""

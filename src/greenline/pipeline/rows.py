@@ -5,8 +5,9 @@ numbers. What it refuses is opened again, more slowly. Values are shown as JSON,
 have: `{"blob": "00ff"}`, `{"real": "inf"}`, `{"text": "ff"}` for text that is no UTF-8. Nothing is lost: `bundles`
 has every byte.
 
-There is no column for the component that an action was ordered in: the order does not say, and replicas learn of one
-place in different components.
+The component is the one that the origin was in when it took the action; so `NOT is_primary` is what was accepted
+outside of the primary component. In which one it was ordered the order does not say: replicas learn of one place in
+different ones.
 """
 
 from __future__ import annotations
@@ -37,17 +38,20 @@ from greenline.kernel.statements import (
     encode,
     reply_of,
 )
-from greenline.replication.port import BundleId
+from greenline.replication.port import BundleId, Where
 
-VERSION = 1
-"""Of these columns: whoever keeps such rows says which they are."""
-
+_COMPONENT = [
+    pa.field("component", pa.string()),  # who was connected with the origin, itself among them: p q r
+    pa.field("is_primary", pa.bool_()),  # that was the primary component
+    pa.field("prim_index", pa.int64()),  # of the last primary component that the origin knew; its own, if it was one
+]
 BUNDLES = pa.schema(
     [
         pa.field("position", pa.int64(), nullable=False),
         pa.field("digest", pa.binary(), nullable=False),  # what the order comes to with it
         pa.field("origin", pa.string(), nullable=False),  # the server that made it
         pa.field("number", pa.int64(), nullable=False),  # among those of that server
+        *_COMPONENT,
         pa.field("actions", pa.int32(), nullable=False),  # how many
         pa.field("content", pa.int64(), nullable=False),  # its checksum, as the digest has it
         pa.field("chunks", pa.list_(pa.field("element", pa.binary(), nullable=False)), nullable=False),
@@ -65,6 +69,7 @@ ACTIONS = pa.schema(
         pa.field("is_relaxed", pa.bool_()),
         pa.field("origin", pa.string(), nullable=False),
         pa.field("bundle", pa.int64(), nullable=False),  # its number among those of its origin
+        *_COMPONENT,
         pa.field("kind", pa.string(), nullable=False),  # work, role, member, or garbled
         pa.field("time", pa.timestamp("us", tz="UTC")),  # when its client asked for it, by the client's clock
         pa.field("statements", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
@@ -139,6 +144,7 @@ def bundles_batch(bundles: Sequence[wire.Bundle], digests: Sequence[bytes]) -> p
         pa.array(digests, pa.binary()),
         pa.array([bundle.bundle.creator for bundle in bundles], pa.string()),
         pa.array([bundle.bundle.index for bundle in bundles], pa.int64()),
+        *_components(bundles),
         pa.array([sum(map(declared, each)) for each in chunks], pa.int32()),
         pa.array([bundle.content for bundle in bundles], pa.int64()),
         _listed(list(map(len, chunks)), pa.array(list(chain.from_iterable(chunks)), pa.binary())),
@@ -150,12 +156,38 @@ def bundles_batch(bundles: Sequence[wire.Bundle], digests: Sequence[bytes]) -> p
 
 def bundles_of(batch: pa.RecordBatch) -> list[wire.Bundle]:
     """What such rows were made from."""
-    names = ("position", "origin", "number", "chunks", "change", "content", "system")
+    names = (
+        "position",
+        "origin",
+        "number",
+        "chunks",
+        "change",
+        "content",
+        "system",
+        *(each.name for each in _COMPONENT),
+    )
     columns = [batch.column(name).to_pylist() for name in names]
     return [
-        wire.Bundle(position, BundleId(origin, number), tuple(chunks), change, content, _system(system))
-        for position, origin, number, chunks, change, content, system in zip(*columns, strict=True)
+        wire.Bundle(
+            position, BundleId(origin, number), tuple(chunks), change, content, _system(system), _where(origin, *there)
+        )
+        for position, origin, number, chunks, change, content, system, *there in zip(*columns, strict=True)
     ]
+
+
+def _components(bundles: Sequence[wire.Bundle]) -> list[pa.Array]:
+    found = [
+        (None, None, None) if where is None else (" ".join(where.members), where.is_primary, where.prim_index)
+        for where in (bundle.where for bundle in bundles)
+    ]
+    columns = zip(*found, strict=True) if found else ([] for _ in _COMPONENT)
+    return [pa.array(list(column), field.type) for column, field in zip(columns, _COMPONENT, strict=True)]
+
+
+def _where(origin: str, component: str | None, is_primary: bool | None, prim_index: int | None) -> Where | None:
+    if component is None or is_primary is None or prim_index is None:
+        return None
+    return Where(origin, is_primary, prim_index, tuple(component.split()))
 
 
 def actions_batch(
@@ -176,6 +208,7 @@ def actions_batch(
         pa.array(rows.relaxed, pa.bool_()).take(run),
         pa.array([bundle.bundle.creator for bundle in bundles], pa.string()).take(of),
         pa.array([bundle.bundle.index for bundle in bundles], pa.int64()).take(of),
+        *(column.take(of) for column in _components(bundles)),
         pa.array(rows.kinds, pa.string()).take(run),
         _whole(rows.times).cast(pa.timestamp("us", tz="UTC")).take(run),
         _listed(rows.counts, pa.array(rows.statements, pa.string())).take(run),

@@ -25,7 +25,17 @@ from greenline.pipeline.changes import Packed, changes_batch
 from greenline.pipeline.rows import actions_batch, bundles_batch
 
 COMPRESSION = "zstd"
-_WORDS = ("origin", "session", "kind", "statements.list.element", "verdict", "table", "columns", "_change_type")
+_WORDS = (
+    "origin",
+    "component",
+    "session",
+    "kind",
+    "statements.list.element",
+    "verdict",
+    "table",
+    "columns",
+    "_change_type",
+)
 """Columns with few different values, which are written once each; looking for some in all others takes time."""
 _SORTED = ("position", "_commit_version")
 """Columns by which a reader leaves out what it does not want."""

@@ -93,7 +93,7 @@ Change = Join | Leave | Weigh | Announce | Activate | Expire | Seen
 """Of the cluster itself, ordered like everything else."""
 
 
-class Where(msgspec.Struct, frozen=True, gc=False):
+class Where(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Who says it, and in which component."""
 
     server: Name

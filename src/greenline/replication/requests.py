@@ -205,6 +205,7 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
         tuple(call.actions for call in taken if isinstance(call, Submit)),
         wants_lines=any(call.level is Level.QUORUM for call in together),
         change=next((call.change for call in taken if isinstance(call, Reconfigure)), None),
+        where=requests.where,
     )
     replica.ongoing[bundle.index] = bundle
     replica.announced = bundle.durable_green
