@@ -30,7 +30,7 @@ from greenline.pipeline.running import Running, told
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 RATE = int(os.environ.get("BENCH_RATE", "20000"))
-WARM_S = 10.0
+WARM_S = 45.0
 """Until Spark is warm, nobody looks."""
 GOAL_S = 5.0
 TOGETHER = 250

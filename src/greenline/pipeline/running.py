@@ -44,9 +44,8 @@ PATIENCE_S = 15.0
 LIMIT = 50_000
 """Positions that are followed before others have a word."""
 WRITE_S = 2.0
-"""Tables are written so often, if that is quick;"""
-SHARE = 4
-"""else so that writing takes one part, and all else so many;"""
+"""Tables are written so often, or if that takes longer, half of the time; which makes each time quick, since there is
+little to be written;"""
 DRAIN_S = 60.0
 """and by who has a long way to go so often,"""
 INSERTS_S = 0.7
@@ -240,7 +239,7 @@ class Running:
         """So long after tables were written last?"""
         if self._is_draining and seconds < DRAIN_S:
             return seconds >= INSERTS_S and self._unwritten.are_inserts(self._checked.position)
-        return seconds >= max(WRITE_S, SHARE * self._took)
+        return seconds >= max(WRITE_S, self._took)
 
     def _check(self) -> None:
         """By whoever follows, as soon as something is archived; and by the other one, unless it writes."""
