@@ -1,4 +1,4 @@
-"""What changes come to: the rows of a table at any position, and all that it ever had."""
+"""Changes, as rows of the archive: each with its table, position and time, and all that it holds."""
 
 from __future__ import annotations
 
@@ -9,66 +9,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from greenline.pipeline.archive import CHANGES, Archive
-from greenline.pipeline.capture import AFTER, BEFORE, DELETE, INSERT, Changed
-from greenline.pipeline.changes import asof, changes_batch, history, packed, state, values_of
+from greenline.pipeline.capture import AFTER, BEFORE, INSERT, Changed
+from greenline.pipeline.changes import changes_batch, packed, values_of
 from greenline.pipeline.follower import Follower
 from tests.pipeline.orders import NOW, SECOND, Order
-
-STORY = [
-    (2, INSERT, 1, "ann"),
-    (2, INSERT, 2, "bob"),
-    (3, BEFORE, 1, "ann"),
-    (3, AFTER, 1, "eve"),
-    (5, DELETE, 1, "eve"),
-    (6, INSERT, 1, "una"),
-    (7, DELETE, 2, "bob"),
-    (7, INSERT, 2, "tom"),  # the table was made anew, with the same key
-]
-STATES = {
-    1: [],
-    4: [(1, "eve"), (2, "bob")],
-    5: [(2, "bob")],
-    7: [(1, "una"), (2, "tom")],
-}
-HISTORY = [(1, "ann", 2, 3), (1, "eve", 3, 5), (1, "una", 6, None), (2, "bob", 2, 7), (2, "tom", 7, None)]
-
-
-@pytest.fixture(scope="module")
-def story(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame(STORY, "_commit_version BIGINT, _change_type STRING, id BIGINT, name STRING")
-
-
-@pytest.mark.slow
-def test_the_state_at_a_position_is_the_last_that_was_told_of_each_row(story: DataFrame) -> None:
-    found = {at: state(story, at, "id").select("id", "name").sort("id").collect() for at in STATES}
-    assert {at: [tuple(row) for row in rows] for at, rows in found.items()} == STATES
-
-
-@pytest.mark.slow
-def test_the_history_says_from_where_to_where_each_row_was_there(story: DataFrame) -> None:
-    rows = history(story, "id").select("id", "name", "_from", "_until").sort("id", "_from").collect()
-    assert [tuple(row) for row in rows] == HISTORY
-
-
-@pytest.mark.slow
-def test_spark_and_who_has_none_find_the_same_rows_in_an_archive(spark: SparkSession, tmp_path: Path) -> None:
-    order = Order()
-    order.of("CREATE TABLE t (a PRIMARY KEY, b)")
-    for number in range(40):
-        order.of(f"INSERT INTO t VALUES ({number % 9}, {number}) ON CONFLICT DO UPDATE SET b = b + excluded.b")
-        order.of(f"DELETE FROM t WHERE a = {number % 7}", "INSERT INTO t VALUES (NULL, x'00')")
-    with Follower(Archive(tmp_path), order) as follower:
-        while follower.advance(25) < len(order.bundles):
-            pass
-    archive = Archive(tmp_path)
-    changes = spark.read.parquet(*map(str, archive.files(CHANGES))).where("table = 't'")
-    for position in (1, 30, len(order.bundles)):
-        rows = [values_of(bytes(row.row)) for row in state(changes, position).collect()]
-        assert sorted(rows, key=repr) == sorted((list(row.values()) for row in asof(archive, "t", position)), key=repr)
 
 
 def test_changes_are_rows_with_their_position_and_time(tmp_path: Path) -> None:

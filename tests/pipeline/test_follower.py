@@ -22,7 +22,6 @@ from greenline.kernel.actions import opened
 from greenline.kernel.database import Expire
 from greenline.pipeline import twin
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS, Archive, Damaged, InUse
-from greenline.pipeline.changes import asof
 from greenline.pipeline.clerk import NotWritten
 from greenline.pipeline.follower import DATABASE, Differs, Follower, Sizes, asks
 from greenline.pipeline.reaching import reach
@@ -31,6 +30,7 @@ from greenline.pipeline.twin import Twin
 from greenline.replication.port import Where
 from tests.node.databases import client, databases
 from tests.pipeline.orders import Order, lively
+from tests.pipeline.plain import asof
 
 SMALL = Sizes(segment_actions=100, transaction_segments=3, transaction_bundles=150)
 

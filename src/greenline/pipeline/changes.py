@@ -1,4 +1,4 @@
-"""Changes: the rows that each position of the order has changed, and what tables come to because of them.
+"""Changes: the rows that each position of the order has changed.
 
 A row that was changed is told with all that it holds, packed, in SQLite's own types: integers, reals, texts, blobs and
 NULL. They are net changes of a position: what one bundle inserts and deletes again is not told, and what it updates
@@ -18,22 +18,15 @@ then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from greenline.pipeline.archive import CHANGES as KIND
-from greenline.pipeline.archive import Archive
-from greenline.pipeline.capture import BEFORE, DELETE, Changed
-from greenline.pipeline.reading import Discarded
+from greenline.pipeline.capture import Changed
 from greenline.pipeline.rows import places
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 CHANGES = pa.schema(
     [
@@ -49,7 +42,6 @@ CHANGES = pa.schema(
 
 _encode = msgspec.msgpack.Encoder().encode
 _values = msgspec.msgpack.Decoder(list[Any]).decode
-_names = msgspec.json.Decoder(list[str]).decode
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -90,56 +82,3 @@ def changes_batch(found: Iterable[tuple[int, Iterable[Packed]]], times: Mapping[
 def values_of(packed: bytes) -> list[Any]:
     """Of a `key` or a `row`. Text that is no UTF-8 is `msgspec.msgpack.Ext`, with its bytes."""
     return _values(packed)
-
-
-def asof(archive: Archive, table: str, position: int) -> Iterator[dict[str, Any]]:
-    """The rows of a table after a position, in no particular order; read here, without Spark.
-
-    Raises `Discarded` if the archive does not reach so far, or begins later.
-    """
-    check_reach(archive, position)
-    rows: dict[bytes, tuple[str, bytes]] = {}
-    wanted = ["key", "columns", "row", "_change_type", "_commit_version"]
-    for path in archive.files(KIND, last=position):
-        filters = [("table", "=", table), ("_commit_version", "<=", position)]
-        found = pq.read_table(path, columns=wanted, filters=filters)
-        for key, columns, row, kind, _ in zip(*(column.to_pylist() for column in found.columns), strict=True):
-            if kind in (DELETE, BEFORE):
-                rows.pop(key, None)
-            else:
-                rows[key] = columns, row
-    for columns, row in rows.values():
-        yield dict(zip(_names(columns), values_of(row), strict=True))
-
-
-def check_reach(archive: Archive, position: int) -> None:
-    if not archive.base <= position <= archive.last:
-        raise Discarded(
-            f"{archive} knows the tables after the positions {archive.base} to {archive.last}, not after {position}: "
-            "let its follower go on, or ask for another"
-        )
-
-
-def state(changes: DataFrame, position: int, key: str = "key") -> DataFrame:
-    """The rows that a table had after a position, from all changes of that table; `key` is the column that says which
-    row it is."""
-    from pyspark.sql import functions as f  # here: who has no Spark does without this function
-
-    there = f.col("_change_type") != DELETE
-    # What is deleted and inserted again by one bundle, under the same key, is there.
-    latest = f.max_by(f.struct("*"), f.struct("_commit_version", there)).alias("_latest")
-    known = changes.where((f.col("_commit_version") <= position) & (f.col("_change_type") != BEFORE))
-    return known.groupBy(f.col(key).alias("_of")).agg(latest).select("_latest.*").where(there).drop("_change_type")
-
-
-def history(changes: DataFrame, key: str = "key") -> DataFrame:
-    """Each row that a table ever had, with the position `_from` which it was there, and the one `_until` which; none:
-    it is still there."""
-    from pyspark.sql import Window  # as above
-    from pyspark.sql import functions as f
-
-    there = f.col("_change_type") != DELETE
-    following = Window.partitionBy(key).orderBy("_commit_version", there)
-    known = changes.where(f.col("_change_type") != BEFORE)
-    told = known.withColumn("_until", f.lead("_commit_version").over(following))
-    return told.where(there).withColumnRenamed("_commit_version", "_from").drop("_change_type")

@@ -24,7 +24,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from greenline.pipeline import rows, source_table, tables_book, versions
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, Archive, Damaged
 from greenline.pipeline.changes import CHANGES as CHANGED
-from greenline.pipeline.changes import check_reach
 from greenline.pipeline.expectations import Fingerprint
 from greenline.pipeline.graph import Step, joined
 from greenline.pipeline.pins import TRIES, Pins
@@ -98,7 +97,7 @@ class Tables:
 
     def as_of(self, table: str, position: int) -> DataFrame:
         """Raises `NoTable`, or `Discarded` if the archive does not reach so far."""
-        check_reach(self.archive, position)
+        self.archive.check_reach(position)
         name, schema = self._shape(table, position)
         found = versions.between(self._versions(name, schema, position), position)
         return versions.shaped(found, schema).drop(CHECK)

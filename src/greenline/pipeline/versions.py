@@ -1,6 +1,7 @@
 """Versions: the rows that a table ever had, each with the positions between which it was so. Plain steps on Spark.
 
-    typed      changes, packed        ->  changes in the table's own columns (`source_table` says their types)
+    typed      changes, packed        ->  changes in the table's own columns (`source_table` says their types), but
+                                          for what rows were before
     followed   rows that were there,  ->  both, each with what came before and after it
                and typed changes
     versions   followed               ->  rows, each with the position from which it was so (`_valid_from`) and the
@@ -49,7 +50,11 @@ def typed(schema: pa.Schema) -> Callable[[DataFrame], DataFrame]:
 
     def step(changes: DataFrame) -> DataFrame:
         check = f.crc32(f.concat("key", "row")).alias(CHECK)
-        found = changes.select(opened(*map(named, CHANGES.names)).alias("of"), check).select("of.*", CHECK)
+        found = (
+            changes.where(f.col(_CHANGE) != BEFORE)
+            .select(opened(*map(named, CHANGES.names)).alias("of"), check)
+            .select("of.*", CHECK)
+        )
         return found.withColumnRenamed("_commit_version", FROM).drop("_commit_timestamp")
 
     return step
@@ -61,7 +66,7 @@ def inserted(typed: DataFrame) -> DataFrame:
 
 
 def followed(there: DataFrame, typed: DataFrame) -> DataFrame:
-    known = together([there.drop(TO).withColumn(_CHANGE, f.lit(INSERT)), typed.where(f.col(_CHANGE) != BEFORE)])
+    known = together([there.drop(TO).withColumn(_CHANGE, f.lit(INSERT)), typed])
     # What is deleted and inserted again at one position, under the same key, is there.
     following = Window.partitionBy(KEY).orderBy(FROM, f.col(_CHANGE) != DELETE)
     return known.withColumns({TO: f.lead(FROM).over(following), _LAST: f.lag(_CHANGE).over(following)})
