@@ -26,7 +26,7 @@ import msgspec
 import pyarrow as pa
 
 from greenline.pipeline.capture import Changed
-from greenline.pipeline.rows import places
+from greenline.pipeline.rows_columns import places
 
 CHANGES = pa.schema(
     [

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS
-from greenline.pipeline.rows import counted, places
+from greenline.pipeline.rows_columns import counted, places
 
 _VERSION = "_commit_version"
 

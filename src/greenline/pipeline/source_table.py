@@ -26,7 +26,7 @@ import msgspec
 import pyarrow as pa
 
 from greenline.pipeline.changes import values_of
-from greenline.pipeline.rows import shown
+from greenline.pipeline.rows_json import shown
 
 OTHER = "_other"
 OURS = (
