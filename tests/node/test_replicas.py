@@ -58,9 +58,8 @@ def test_both_sides_of_a_partition_go_on_and_nothing_accepted_is_lost(tmp_path: 
             assert done.last_id == 3
             assert (await many.query(texts)).rows == (("together",), ("from p",), ("from r",))
             order = [bundle async for told in many.log(last=done.position) for bundle in told.bundles]
-            said = [
-                (each.bundle.creator, each.where.members, each.where.is_primary) for each in order[-2:] if each.where
-            ]
+            made = [(each.bundle.creator, each.made_in) for each in order[-2:]]
+            said = [(name, made_in.members, made_in.is_primary) for name, made_in in made if made_in is not None]
             assert said == [("p", ("p", "q"), True), ("r", ("r",), False)], "the log tells where it was accepted"
 
     with databases(tmp_path, "p q r") as local:

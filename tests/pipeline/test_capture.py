@@ -271,3 +271,47 @@ def test_deleting_everything_takes_no_more_steps_than_at_a_replica(tmp_path: Pat
     assert Counter(kind for kind, *_ in shown(changes)) == {INSERT: 25_000, DELETE: 25_000}
     twin.close()
     replica.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_prepared_while_nobody_listened_is_not_executed_so_again(tmp_path: Path, seed: int) -> None:
+    """SQLite clears a table without a word of its rows, if that is how it prepared a DELETE: as it does while a bundle
+    that came to the limit of steps is applied again."""
+    chance, twin, order, copy = random.Random(seed), Twin(tmp_path, Limits(steps=20_000)), Order(), Copy()
+    count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n {}) SELECT i FROM n"
+    order.of(
+        "CREATE TABLE s (id INTEGER PRIMARY KEY, a UNIQUE)",
+        "CREATE TABLE w (k TEXT PRIMARY KEY, v REAL) WITHOUT ROWID",
+        "CREATE TABLE l (a)",
+    )
+    for number in range(25):
+        order.of(
+            *chance.choices(
+                (
+                    *(f"DELETE FROM {table}" for table in "swl"),
+                    f"CREATE TABLE x{number} (a)",
+                    f"INSERT INTO s (a) VALUES ({number}), ({number}.5)",
+                    f"INSERT OR ROLLBACK INTO s (a) VALUES ({chance.randrange(number + 1)})",
+                    f"REPLACE INTO w VALUES ('{number % 7}', {number})",
+                    f"INSERT INTO l {count.format('WHERE i < 3000')}",
+                    f"INSERT INTO l {count.format('')}",
+                    "INSERT INTO w SELECT 'c' || id, a FROM s",
+                ),
+                k=chance.randint(1, 4),
+            )
+        )
+    for bundle in order.bundles:
+        copy.take(twin.apply(bundle)[1])
+        if chance.random() < 0.3:
+            twin.commit()
+    twin.commit()
+    assert copy.content() == content(tmp_path)
+    twin.close()
+
+
+def test_rows_of_a_table_that_has_got_another_type_are_told_anew(twin: Twin) -> None:
+    order = Order()
+    twin.apply(order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)", "INSERT INTO t VALUES (1, 7)"))
+    anew = "CREATE TABLE n (id INTEGER PRIMARY KEY, a BLOB)", "INSERT INTO n SELECT * FROM t", "DROP TABLE t"
+    _, changes = twin.apply(order.of(*anew, "ALTER TABLE n RENAME TO t"))
+    assert shown(changes) == [(BEFORE, "t", 1, 7), (AFTER, "t", 1, 7)]

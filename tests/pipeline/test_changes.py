@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from greenline.pipeline.archive import CHANGES, Archive
 from greenline.pipeline.capture import AFTER, BEFORE, INSERT, Changed
-from greenline.pipeline.changes import changes_batch, packed, values_of
+from greenline.pipeline.changes import changes_table, packed, values_of
 from greenline.pipeline.follower import Follower
 from tests.pipeline.orders import NOW, SECOND, Order
 
@@ -35,8 +35,8 @@ def test_every_value_survives_in_a_packed_row() -> None:
     values = (-(2**63), 2**63 - 1, -0.0, 1e-300, 2.0, "", "a\0b", "\U0001f600", b"", b"\0\xff", None)
     none = msgspec.msgpack.Ext(1, b"\xff")
     columns = tuple(f"c{place}" for place in range(len(values) + 1))
-    batch = changes_batch([(3, [packed(Changed("t", columns, 1, INSERT, [(7, *values, none)]))])], {})
-    (row,) = batch.to_pylist()
+    table = changes_table([(3, [packed(Changed("t", columns, 1, INSERT, [(7, *values, none)]))])], {})
+    (row,) = table.to_pylist()
     *found, last = values_of(row["row"])
     assert repr(found) == repr(list(values)), "also 2.0 and -0.0"
     assert last == none

@@ -341,3 +341,23 @@ def test_a_real_cluster_is_followed_to_the_state_of_its_replicas(tmp_path: Path)
             assert sum(row["a"] for row in asof(follower.archive, "t", at)) == sum(range(1, 501))
             systems = [bundle.system for piece in follower.archive.pieces(BEGINNING, at) for bundle in piece.bundles]
             assert any(isinstance(each, Expire) for system in systems for each in system), "sessions were to end"
+
+
+def test_what_passwords_are_checked_against_is_for_the_owner_alone(tmp_path: Path) -> None:
+    with Follower(Archive(tmp_path / "archive"), lively(3)) as follower:
+        follower.advance()
+    assert (tmp_path / "archive").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_segment_is_bounded_by_what_was_changed(tmp_path: Path) -> None:
+    order = Order()
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+    order.series("INSERT INTO t (n) VALUES (?)", [(number,) for number in range(100)])
+    for _ in range(20):
+        order.of("UPDATE t SET n = n + 1")
+    archive = Archive(tmp_path)
+    with Follower(archive, order, sizes=Sizes(segment_changes=60_000)) as follower:
+        follower.advance()
+    changed = [manifest.files[CHANGES].rows for manifest in archive.manifests()]
+    assert sum(changed) == 100 + 20 * 200
+    assert max(changed) <= 700

@@ -52,6 +52,13 @@ def test_what_the_other_file_does_not_have_yet_is_no_violation(tmp_path: Path) -
     assert told(tmp_path, nodes, 3) == [[], [], []]
 
 
+def test_a_violation_that_goes_on_growing_is_told_once(tmp_path: Path) -> None:
+    again = "q.1 deliver p:1:1 safe"
+    nodes = Nodes(tmp_path, f"{up_to(again)}\n{again}\n{again}", again, again, again)
+    rounds = told(tmp_path, nodes, 4)
+    assert ["evs/1_4_once" in each for each in rounds] == [False, True, False, False]
+
+
 def test_a_violation_is_told_once_when_it_is_sure(tmp_path: Path) -> None:
     twice = "q.1 deliver p:1:1 safe\nq.1 deliver p:1:1 safe"
     nodes = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe"), twice)

@@ -15,7 +15,7 @@ from greenline.kernel.actions import Action, Outcome, Series, Verdict, open_pack
 from greenline.kernel.database import Expire
 from greenline.kernel.statements import Conflict, Failure, Member, Result, Role, Statement, Work, encode
 from greenline.pipeline import rows
-from greenline.replication.port import BundleId, Where
+from greenline.replication.port import BundleId, MadeIn
 
 NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp() * 1e6)
 INSERT = "INSERT INTO t VALUES (?, ?)"
@@ -30,7 +30,7 @@ def action(number: int, body: bytes) -> Action:
 
 
 def bundle(position: int, *chunks: bytes) -> Bundle:
-    return Bundle(position, BundleId("p", position + 10), chunks, where=Where("p", True, 3, ("p", "q")))
+    return Bundle(position, BundleId("p", position + 10), chunks, made_in=MadeIn(True, 3, ("p", "q")))
 
 
 def shown(*bundles: Bundle, outcomes: list[list[Outcome]] | None = None) -> list[dict[str, Any]]:
@@ -196,7 +196,7 @@ def test_bundles_come_back_as_they_were() -> None:
     bundles = [
         bundle(1, pack((action(1, work()), action(2, work()))), pack((action(3, work()),))),
         Bundle(2, BundleId("q", 1), (), b"change", 2**32 - 1, (Expire(1),)),
-        Bundle(3, BundleId("r", 4), (), where=Where("r", False, 3, ("r", "s"))),
+        Bundle(3, BundleId("r", 4), (), made_in=MadeIn(False, 3, ("r", "s"))),
     ]
     batch = rows.bundles_batch(bundles, [b"one", b"two", b"three"])
     assert rows.bundles_of(batch) == bundles

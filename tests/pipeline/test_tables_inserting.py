@@ -126,6 +126,9 @@ def test_what_is_prepared_is_what_would_be_made_and_taken_only_if_it_fits(spark:
         assert (taken(whole), taken(part)) == (2, 1)
         other = write("other", schema=source_table.schema_of([("id", "INTEGER"), ("a", "TEXT"), ("b", "REAL")]))
         assert taken(other) == 0
+        prepared[0].unlink()
+        prepared[0].touch()  # the power was lost
+        assert tables_inserting._take_prepared(prepared[0], tmp_path, schema, 1, last) is None
         tables_inserting.forget_prepared(place)
         again = write("again")
         assert taken(again) == 0

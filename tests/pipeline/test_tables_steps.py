@@ -81,11 +81,27 @@ def test_a_row_that_is_changed_and_was_not_there_is_a_contradiction(spark: Spark
     assert sorted(row[versions.FROM] for row in versions.contradictions(followed).collect()) == [2, 3]
 
 
-def test_a_column_that_had_two_types_is_text_where_both_are_together(spark: SparkSession) -> None:
-    one = spark.createDataFrame([(1, 5)], "k int, x bigint")
-    other = spark.createDataFrame([(2, "five", True)], "k int, x string, y boolean")
-    rows = versions.together([one, other]).orderBy("k").collect()
-    assert [tuple(row) for row in rows] == [(1, "5", None), (2, "five", True)]
+@pytest.mark.parametrize(
+    ("had", "value", "declared", "shown", "other"),
+    [
+        ("bigint", 5, "TEXT", "5", None),
+        ("bigint", 5, "BLOB", None, "5"),
+        ("double", 2.7, "INTEGER", None, "2.7"),
+        ("boolean", True, "TEXT", None, "1"),
+        ("binary", b"\x00\xff", "TEXT", None, '{"blob":"00ff"}'),
+        ("string", 'say "five"', "INTEGER", None, r'"say \"five\""'),
+        ("string", None, "INTEGER", None, None),
+    ],
+)
+def test_a_value_that_was_of_another_type_is_made_to_fit_or_told_beside(
+    spark: SparkSession, had: str, value: object, declared: str, shown: object, other: str | None
+) -> None:
+    columns = f"x {had}, _key binary, _other map<string, string>, _valid_from bigint"
+    before = spark.createDataFrame([(value, b"k", {"y": "1"}, 1), (None, b"l", None, 1)], columns)
+    row, nothing = versions.shaped(before, source_table.schema_of([("X", declared)])).orderBy("_key").collect()
+    assert row["X"] == shown
+    assert row["_other"] == {"y": "1"} | ({} if other is None else {"X": other})
+    assert (nothing["X"], nothing["_other"]) == (None, None)
 
 
 # Expectations.

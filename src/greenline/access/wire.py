@@ -19,7 +19,7 @@ from greenline.kernel.actions import Outcome, OutcomeOf
 from greenline.kernel.codec import Garbled
 from greenline.kernel.database import Activate, Expire, System
 from greenline.kernel.statements import Member, Role
-from greenline.replication.port import BundleId, Leave, Level, Reads, Weigh, Where
+from greenline.replication.port import BundleId, Leave, Level, MadeIn, Reads, Weigh, Where
 
 VERSION = 1
 MOST_BYTES = 64 << 20
@@ -179,8 +179,8 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Its checksum: with it the digest of the order can be followed from place to place (`replication.replica`)."""
     system: tuple[System, ...] = ()
     """What the database does here by itself: sessions that end because of that change."""
-    where: Where | None = None
-    """Where the server that made it was then."""
+    made_in: MadeIn | None = None
+    """The component that its server was in then."""
 
 
 class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):

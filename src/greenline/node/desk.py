@@ -244,7 +244,7 @@ def told_of(replica: Replica, position: int) -> Bundle:
     change = b"" if body.change is None else msgspec.msgpack.encode(body.change)
     actions = () if position in replica.voided else body.actions
     system = replica.changes[position].system if position in replica.changes else ()
-    return Bundle(position, body.id, actions, change, content_of(body), system, body.where)
+    return Bundle(position, body.id, actions, change, content_of(body), system, body.made_in)
 
 
 def _nobody(_: Told) -> None:

@@ -160,7 +160,7 @@ def bundle_json(bundle: wire.Bundle) -> dict[str, Any]:
     return {
         "position": bundle.position,
         "bundle": str(bundle.bundle),
-        "component": where_json(bundle.where) if bundle.where is not None else None,
+        "component": None if bundle.made_in is None else msgspec.structs.asdict(bundle.made_in),
         "change": value_json(bundle.change) if bundle.change else None,
         "actions": [_action_json(sub, each) for sub, each in enumerate(opened(bundle.actions))],
     }

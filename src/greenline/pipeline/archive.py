@@ -259,7 +259,6 @@ class Archive:
 
 def locked(path: Path, name: str = LOCK, held: str = "another follower writes the archive") -> int:
     """A directory, for one writer; the file that holds it so is closed by whoever is done. Raises `InUse`."""
-    path.mkdir(parents=True, exist_ok=True)
     file = os.open(path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + LOCK_S
     while True:

@@ -227,7 +227,7 @@ def _kind(table: Table) -> tuple[bool, tuple[str, ...]]:
 
 def _between(before: Seen, after: Seen) -> list[Changed]:
     old, new = before.rows, after.rows
-    is_alike = before.table.names == after.table.names
+    is_alike = before.table.columns == after.table.columns  # also their types: whoever types rows begins anew
     both = [key for key in old.keys() & new.keys() if not (is_alike and _encode(old[key]) == _encode(new[key]))]
     both.sort()
     parts = (

@@ -18,7 +18,7 @@ then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -44,6 +44,12 @@ _encode = msgspec.msgpack.Encoder().encode
 _values = msgspec.msgpack.Decoder(list[Any]).decode
 
 
+LARGEST = 256 << 20
+"""Of rows that become one batch: in Arrow, a column of one has 2 GiB at most."""
+_OF_A_ROW = 100
+"""What Python needs beside its bytes."""
+
+
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Rows of one table that were all changed in the same way, as they are archived."""
 
@@ -53,6 +59,24 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     keys: list[bytes]
     rows: list[bytes]
 
+    @property
+    def size(self) -> int:
+        """In memory, about."""
+        return sum(map(len, self.rows)) + _OF_A_ROW * len(self.rows)
+
+    def cut(self) -> Iterator[Packed]:
+        """Into parts of no more than so many bytes, or of one row."""
+        first = size = 0
+        for place, row in enumerate(self.rows):
+            if first < place and size + len(row) > LARGEST:
+                yield self._part(first, place)
+                first, size = place, 0
+            size += len(row)
+        yield self._part(first, len(self.rows))
+
+    def _part(self, first: int, last: int) -> Packed:
+        return Packed(self.table, self.columns, self.kind, self.keys[first:last], self.rows[first:last])
+
 
 def packed(changed: Changed) -> Packed:
     width = changed.width
@@ -61,9 +85,22 @@ def packed(changed: Changed) -> Packed:
     return Packed(changed.table, changed.columns, changed.kind, keys, rows)
 
 
-def changes_batch(found: Iterable[tuple[int, Iterable[Packed]]], times: Mapping[int, int]) -> pa.RecordBatch:
+def changes_table(found: Iterable[tuple[int, Iterable[Packed]]], times: Mapping[int, int]) -> pa.Table:
     """Of some positions; and the time of each, in microseconds, as far as it is known."""
-    blocks = [(position, each) for position, several in found for each in several]
+    together: list[list[tuple[int, Packed]]] = [[]]
+    size = 0
+    for position, several in found:
+        for each in several:
+            for part in each.cut() if each.size > LARGEST else (each,):
+                if size + part.size > LARGEST:
+                    together.append([])
+                    size = 0
+                together[-1].append((position, part))
+                size += part.size
+    return pa.Table.from_batches([_batch(blocks, times) for blocks in together])
+
+
+def _batch(blocks: Sequence[tuple[int, Packed]], times: Mapping[int, int]) -> pa.RecordBatch:
     counts = [len(each.rows) for _, each in blocks]
     many = sum(counts)
     of = places(counts)

@@ -129,6 +129,8 @@ def _work(path: Path, asked: socket.socket, prepare: Prepare | None) -> None:
                 answer: Written | Failed = Written(write(path, _segment(file), prepare))
         except OSError as error:
             answer = Failed(_reason(error, path))
+        except Exception as error:  # noqa: BLE001  (raised by whoever follows, who else would only see us gone)
+            answer = Failed(f"{type(error).__name__}: {error}")
         _send(answers, _ENCODER.encode(answer))
         if isinstance(answer, Failed):
             break

@@ -31,7 +31,7 @@ from greenline.pipeline.changes import packed
 from greenline.pipeline.clerk import Clerk, NotWritten
 from greenline.pipeline.reaching import Reach
 from greenline.pipeline.reading import Chain, Discarded, NotRead, Order, Piece, Place
-from greenline.pipeline.segments import Segment, merge, mergeable, remove_unused, write
+from greenline.pipeline.segments import Segment, force, merge, mergeable, remove_unused, write
 from greenline.pipeline.tables_inserting import forget_prepared
 from greenline.pipeline.twin import Twin, Unusable
 
@@ -52,6 +52,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
     segment_actions: int = 50_000
     segment_bytes: int = 16 << 20
+    segment_changes: int = 64 << 20
+    """What rows that were changed take in memory, about."""
     transaction_segments: int = 8
     """All but the last are written while the next are applied; for those is waited, and the database is committed."""
     transaction_bundles: int = 20_000
@@ -93,6 +95,8 @@ class Follower:
         """What a replica has said, that we come to."""
         self._comparisons = 0
         self._is_sound = True
+        # For its owner alone: bundles, and the database, hold what passwords are checked against.
+        archive.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = locked(archive.path)
         try:
             archive.refresh()
@@ -176,6 +180,7 @@ class Follower:
         if base is not None:
             self._forget_database()  # of somebody who began without it, or with another
             shutil.copyfile(base, kept)
+            force(kept)
         try:
             twin = self._opened(kept)
             if not archive.last:
@@ -281,6 +286,7 @@ class Follower:
             segment.outcomes.append(outcomes)
             if changes:
                 segment.changes.append((position, list(map(packed, changes))))
+                self._changes += sum(each.size for each in segment.changes[-1][1])
             if self._twin.schema != self._schema:
                 self._schema = self._twin.schema
                 segment.schemas.append((position, self._twin.tables))
@@ -294,7 +300,11 @@ class Follower:
         sizes = self._sizes
         if self._bundles >= sizes.transaction_bundles:
             self._settle()
-        elif self._actions >= sizes.segment_actions or self._bytes >= sizes.segment_bytes:
+        elif (
+            self._actions >= sizes.segment_actions
+            or self._bytes >= sizes.segment_bytes
+            or self._changes >= sizes.segment_changes
+        ):
             self._cut()
             if self._written >= sizes.transaction_segments:
                 self._settle()
@@ -335,7 +345,7 @@ class Follower:
 
     def _begin_segment(self) -> None:
         self._segment = Segment(self._place.digest, [(self.position, self._twin.tables)])
-        self._actions = self._bytes = 0
+        self._actions = self._bytes = self._changes = 0
 
     def _gap(self, gone: Discarded) -> Discarded:
         begin = "begin a new archive with a base, the file that `greenline backup` makes of a replica"

@@ -53,9 +53,14 @@ def follow(
         except NothingToJudge:
             wait(period_s)
             continue
-        found = {repr(each): each for verdict in verdicts.broken for each in verdict.broken}
-        confirmed = [each for key, each in found.items() if key in before and key not in told]
-        told.update(repr(each) for each in confirmed)
+        found = {_key(each): each for verdict in verdicts.broken for each in verdict.broken}
+        confirmed = {key: each for key, each in found.items() if key in before and key not in told}
+        told.update(confirmed)
         before = set(found)
-        yield Round(verdicts, confirmed)
+        yield Round(verdicts, list(confirmed.values()))
         wait(max(0.0, period_s - (time.monotonic() - begun)))
+
+
+def _key(broken: Broken) -> str:
+    """Which violation it is. Not its because, which may count: it would be another one each time."""
+    return repr((broken.rule, broken.run, sorted(broken.witness.items())))

@@ -105,7 +105,7 @@ def _has_long_rows(file: Path) -> bool:
     if not file.is_file() or file.suffix.lower() != ".csv":
         return True
     with file.open("rb") as lines:
-        return any(line.count(b'"') % 2 for line in lines)
+        return any(line.count(b'"') % 2 or b"\r" in line.rstrip(b"\r\n") for line in lines)
 
 
 @contextmanager

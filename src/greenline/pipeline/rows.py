@@ -23,7 +23,7 @@ from greenline.kernel.statements import encode
 from greenline.pipeline.rows_columns import counted, listed, places, whole
 from greenline.pipeline.rows_opened import opened
 from greenline.pipeline.rows_outcomes import flat, outcome_columns
-from greenline.replication.port import BundleId, Where
+from greenline.replication.port import BundleId, MadeIn
 
 _COMPONENT = [
     pa.field("component", pa.string()),  # who was connected with the origin, itself among them: p q r
@@ -101,7 +101,7 @@ def bundles_of(batch: pa.RecordBatch) -> list[wire.Bundle]:
     columns = [batch.column(name).to_pylist() for name in names]
     return [
         wire.Bundle(
-            position, BundleId(origin, number), tuple(chunks), change, content, _system(system), _where(origin, *there)
+            position, BundleId(origin, number), tuple(chunks), change, content, _system(system), _made_in(*there)
         )
         for position, origin, number, chunks, change, content, system, *there in zip(*columns, strict=True)
     ]
@@ -109,17 +109,17 @@ def bundles_of(batch: pa.RecordBatch) -> list[wire.Bundle]:
 
 def _components(bundles: Sequence[wire.Bundle]) -> list[pa.Array]:
     found = [
-        (None, None, None) if where is None else (" ".join(where.members), where.is_primary, where.prim_index)
-        for where in (bundle.where for bundle in bundles)
+        (None, None, None) if made_in is None else (" ".join(made_in.members), made_in.is_primary, made_in.prim_index)
+        for made_in in (bundle.made_in for bundle in bundles)
     ]
     columns = zip(*found, strict=True) if found else ([] for _ in _COMPONENT)
     return [pa.array(list(column), field.type) for column, field in zip(columns, _COMPONENT, strict=True)]
 
 
-def _where(origin: str, component: str | None, is_primary: bool | None, prim_index: int | None) -> Where | None:
+def _made_in(component: str | None, is_primary: bool | None, prim_index: int | None) -> MadeIn | None:
     if component is None or is_primary is None or prim_index is None:
         return None
-    return Where(origin, is_primary, prim_index, tuple(component.split()))
+    return MadeIn(is_primary, prim_index, tuple(component.split()))
 
 
 def actions_batch(

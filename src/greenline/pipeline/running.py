@@ -97,6 +97,7 @@ class Running:
         self._told = told
         self._tell = tell
         self._follower: Follower | None = None
+        place.mkdir(parents=True, exist_ok=True)
         self._lock: int | None = locked(place, LOCK, "another pipeline writes the tables in")
         try:
             self._begin(spark, place, told, base)
@@ -116,7 +117,9 @@ class Running:
     def _begin(self, spark: SparkSession, place: Path, told: Told | None, base: Path | None) -> None:
         self._pins = Pins(place / tables_book.ASIDE / "pins")
         self._pins.let_go()
-        if told is not None:
+        if told is None:
+            forget_prepared(place / ARCHIVE)
+        else:
             self._follower = Follower(
                 Archive(place / ARCHIVE), told.order, stands=told.stands, base=base, prepares=True
             )
@@ -252,6 +255,8 @@ class Running:
     def _write(self) -> None:
         checked = self._checked
         self.tables.archive.refresh()
+        while self.tables.archive.last < checked.position:
+            self.tables.archive.refresh()  # a directory that is listed while segments become one may end early
         book = write(self.tables, checked)
         self._unwritten = Unwritten(self.tables)
         self._written.reached(book.position)

@@ -21,7 +21,7 @@ from crc32c import crc32c
 from greenline.access import wire
 from greenline.kernel.actions import Outcome
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS, SEGMENTS, File, Manifest, Tables, name_of
-from greenline.pipeline.changes import Packed, changes_batch
+from greenline.pipeline.changes import Packed, changes_table
 from greenline.pipeline.rows import actions_batch, bundles_batch
 
 COMPRESSION = "zstd"
@@ -42,7 +42,7 @@ _SORTED = ("position", "_commit_version")
 MERGED = 16
 """So many that are small become one."""
 LARGEST = 100_000
-"""Actions of one that is made of others."""
+"""Actions, or rows that were changed, of one that is made of others."""
 _TIER_BITS = 4
 """So that a row is written anew once for each factor of 16 that its segment grows by."""
 GRACE_S = 600.0
@@ -70,26 +70,26 @@ class Segment(msgspec.Struct, array_like=True):
         return self.bundles[-1].position if self.base is None else self.base
 
 
-Prepare = Callable[[Path, str, pa.RecordBatch, Tables], None]
+Prepare = Callable[[Path, str, pa.Table, Tables], None]
 """Is told where an archive is, the name of a segment, its changes, and the tables that there are then."""
 
 
 def write(path: Path, segment: Segment, prepare: Prepare | None = None) -> Manifest:
     """What it says is on the disk when it returns; whoever wants to prepare something of it has done so before."""
     if segment.base is not None:
-        batches = {CHANGES: changes_batch(segment.changes, {})}
+        tables = {CHANGES: changes_table(segment.changes, {})}
     else:
         actions = actions_batch(segment.bundles, segment.outcomes)
         positions = [bundle.position for bundle in segment.bundles]
-        batches = {
-            BUNDLES: bundles_batch(segment.bundles, segment.digests),
-            ACTIONS: actions,
-            CHANGES: changes_batch(segment.changes, _times(actions, segment.outcomes, positions)),
+        tables = {
+            BUNDLES: pa.Table.from_batches([bundles_batch(segment.bundles, segment.digests)]),
+            ACTIONS: pa.Table.from_batches([actions]),
+            CHANGES: changes_table(segment.changes, _times(actions, segment.outcomes, positions)),
         }
     digests = segment.digests or [segment.before]
     name = name_of(segment.first, segment.last)
     if prepare is not None:
-        prepare(path, name, batches[CHANGES], segment.schemas[-1][1])
+        prepare(path, name, tables[CHANGES], segment.schemas[-1][1])
     manifest = Manifest(
         first=segment.first,
         last=segment.last,
@@ -97,10 +97,7 @@ def write(path: Path, segment: Segment, prepare: Prepare | None = None) -> Manif
         start=digests[0].hex(),
         digest=digests[-1].hex(),
         is_base=segment.base is not None,
-        files={
-            kind: _write_rows(path / kind / f"{name}.parquet", pa.Table.from_batches([batch]))
-            for kind, batch in batches.items()
-        },
+        files={kind: _write_rows(path / kind / f"{name}.parquet", rows) for kind, rows in tables.items()},
         schemas=segment.schemas,
     )
     _write_manifest(path, manifest)
@@ -109,7 +106,7 @@ def write(path: Path, segment: Segment, prepare: Prepare | None = None) -> Manif
 
 def mergeable(manifests: Sequence[Manifest]) -> int:
     """How many of the last segments of an archive are to become one; 0: none."""
-    sizes = [LARGEST if each.is_base else each.files[ACTIONS].rows for each in manifests]
+    sizes = [LARGEST if each.is_base else max(file.rows for file in each.files.values()) for each in manifests]
     for tier in range(LARGEST.bit_length() // _TIER_BITS):
         small = list(takewhile(lambda size: size.bit_length() // _TIER_BITS <= tier, reversed(sizes)))  # noqa: B023
         if len(small) >= MERGED and sum(small) <= LARGEST:

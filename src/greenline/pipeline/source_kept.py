@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from greenline.database.sqlite.rows import folded
 from greenline.pipeline import rows, source_table
 from greenline.pipeline.archive import Archive, InUse
 from greenline.pipeline.changes import CHANGES
@@ -59,8 +60,9 @@ class Kept:
             )
         if clashing := source_table.clashing(columns):
             raise BadOption(
-                f"{table} has columns that are named like those of its changes ({', '.join(clashing)}): leave `table` "
-                'out, and read the changes of all, by option("schema", "changes")'
+                f"{table} has columns that are named like those of its changes, or like each other "
+                f"({', '.join(clashing)}): leave `table` out, and read the changes of all, by "
+                'option("schema", "changes")'
             )
         return source_table.schema_of(columns)
 
@@ -68,10 +70,9 @@ class Kept:
         position = self._asked.last or self._archive.last
         if not 0 < position <= self._archive.last or position < self._archive.base:
             return None
-        for name, columns in self._archive.tables(position).items():
-            if name.lower() == table.lower():
-                return [(column.name, column.declared) for column in columns]
-        return None
+        tables = self._archive.tables(position)
+        name = source_table.found_in(tables, table)
+        return None if name is None else [(column.name, column.declared) for column in tables[name]]
 
     # How far it goes.
 
@@ -142,11 +143,12 @@ class Kept:
     def read(self, after: Place, to: Place) -> Iterator[pa.RecordBatch]:
         self._check(after, to)
         position = "position" if self._asked.schema == ACTIONS else "_commit_version"
-        for path in self._archive.files(self._asked.schema, after.position + 1, to.position):
+        first = after.position + 1 if after.position else 0  # where a base may stand
+        for path in self._archive.files(self._asked.schema, first, to.position):
             try:
                 with pq.ParquetFile(path) as file:
                     for batch in file.iter_batches(_ROWS_AT_ONCE):
-                        found = self._wanted(batch, batch.column(position), after.position, to.position)
+                        found = self._wanted(batch, batch.column(position), first, to.position)
                         if found.num_rows:
                             yield found
             except (OSError, pa.ArrowException) as error:
@@ -164,9 +166,9 @@ class Kept:
         for place in (after, to):
             Chain(Place(place.position, self._digest(place.position)), str(archive)).expect(place)
 
-    def _wanted(self, batch: pa.RecordBatch, positions: pa.Array, after: int, to: int) -> pa.RecordBatch:
-        mask = pc.and_(pc.greater(positions, after), pc.less_equal(positions, to))
+    def _wanted(self, batch: pa.RecordBatch, positions: pa.Array, first: int, to: int) -> pa.RecordBatch:
+        mask = pc.and_(pc.greater_equal(positions, first), pc.less_equal(positions, to))
         if self._asked.table is None:
             return batch.filter(mask).cast(self.schema)
-        mask = pc.and_(mask, pc.equal(pc.utf8_lower(batch.column("table")), self._asked.table.lower()))
+        mask = pc.and_(mask, pc.equal(pc.ascii_lower(batch.column("table")), folded(self._asked.table)))
         return source_table.typed(batch.filter(mask), self.schema)

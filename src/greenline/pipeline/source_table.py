@@ -18,13 +18,15 @@ it, by the column's name, as JSON (`rows`). If all fit, `_other` is NULL.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from greenline.database.sqlite.rows import folded
 from greenline.pipeline.changes import values_of
 from greenline.pipeline.rows_json import shown
 
@@ -95,6 +97,8 @@ def typed(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             try:
                 if value is None:
                     continue
+                if len(column) == number:
+                    raise Unfit  # of a column that was named like this one
                 column.append(convert(value))
             except Unfit:
                 other.append((name, shown(value)))
@@ -121,10 +125,11 @@ def _plain(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> list[pa.Array] |
     shapes = changes.column("columns").unique().to_pylist()
     if len(shapes) != 1:
         return None
+    names = _names(shapes[0])
     columns = zip(*map(values_of, changes.column("row").to_pylist()), strict=True)
-    held = dict(zip(map(str.lower, _names(shapes[0])), columns, strict=True))
+    held = dict(zip(map(str.lower, names), columns, strict=True))
     fields = {field.name.lower(): field for field in own}
-    if not held.keys() <= fields.keys():
+    if len(held) < len(names) or not held.keys() <= fields.keys():
         return None
     for name, values in held.items():
         kind = _TYPES.get(fields[name].type)
@@ -136,9 +141,21 @@ def _plain(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> list[pa.Array] |
     ]
 
 
-def clashing(columns: Iterable[tuple[str, str]]) -> Sequence[str]:
-    """Those that are named like ours."""
-    return [name for name, _ in columns if name.lower() in _OUR_NAMES]
+def clashing(columns: Iterable[tuple[str, str]], ours: Collection[str] = _OUR_NAMES) -> list[str]:
+    """Those that are named like ours, or like each other: to Spark letters of any alphabet have two cases."""
+    names = [name for name, _ in columns]
+    times = Counter(map(str.lower, names))
+    return [name for name in names if name.lower() in ours or times[name.lower()] > 1]
+
+
+def is_alike(one: str, other: str) -> bool:
+    """Two names of one table, to SQLite."""
+    return folded(one) == folded(other)
+
+
+def found_in(names: Collection[str], table: str) -> str | None:
+    """The name of this table as it is written."""
+    return table if table in names else next((name for name in names if is_alike(name, table)), None)
 
 
 # Values. SQLite has five types of them, and a sixth is text that is no UTF-8.

@@ -12,9 +12,9 @@ were last written is taken from there: nobody sees less than the archive has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from greenline.pipeline import rows, source_table, tables_book, versions
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, Archive, Damaged
+from greenline.pipeline.captured import Column
 from greenline.pipeline.changes import CHANGES as CHANGED
 from greenline.pipeline.expectations import Fingerprint
 from greenline.pipeline.graph import Step, joined
@@ -37,6 +38,15 @@ _SCHEMAS = {
     kind: from_arrow_schema(schema)
     for kind, schema in {BUNDLES: rows.BUNDLES, ACTIONS: rows.ACTIONS, CHANGES: CHANGED}.items()
 }
+
+
+class Stretch(NamedTuple):
+    """Positions in which the columns of a table have one type each."""
+
+    first: int
+    last: int
+    is_retold: bool = False
+    """At the first one all that is there is told anew, and what was there before is over."""
 
 
 class NoTable(Exception):
@@ -99,13 +109,12 @@ class Tables:
         """Raises `NoTable`, or `Discarded` if the archive does not reach so far."""
         self.archive.check_reach(position)
         name, schema = self._shape(table, position)
-        found = versions.between(self._versions(name, schema, position), position)
-        return versions.shaped(found, schema).drop(CHECK)
+        return versions.between(self._versions(name, schema, position), position).drop(CHECK)
 
     def history(self, table: str) -> DataFrame:
         """In the columns that it has by now, or had last. Raises `NoTable`."""
         name, schema = self._shape(table, self.last_seen(table, self.archive.last))
-        return versions.shaped(self._versions(name, schema, self.archive.last), schema).drop(CHECK)
+        return self._versions(name, schema, self.archive.last).drop(CHECK)
 
     def fingerprints(self, position: int) -> dict[str, Fingerprint]:
         """Of all tables after a position, but for those that are left out."""
@@ -143,46 +152,93 @@ class Tables:
         changes = self.log(CHANGES, first, last).where(f.col("table") == table)
         return joined([Step("typed", ("changes",), versions.typed(schema))], {"changes": changes})["typed"]
 
-    def followed(self, table: str, there: tuple[str, ...], schema: pa.Schema, first: int, last: int) -> DataFrame:
-        """What was written of it, and what was changed since."""
-        changes = self.typed(table, schema, first, last)
-        before = self.stored(there) if there else versions.inserted(changes.limit(0))
+    def followed(self, table: str, there: DataFrame | None, schema: pa.Schema, stretch: Stretch) -> DataFrame:
+        """What was there, and what was changed since."""
+        changes = self.typed(table, schema, stretch.first, stretch.last)
+        if stretch.is_retold:
+            changes = versions.retold(changes, stretch.first)
+        before = versions.inserted(changes.limit(0)) if there is None else there
         frames = {"there": before, "typed": changes}
         return joined([Step("followed", ("there", "typed"), versions.followed)], frames)["followed"]
 
+    def stretches(self, table: str, first: int, last: int) -> list[Stretch]:
+        """These positions, cut wherever a column of the table has got another type than it ever had."""
+        found, known = [Stretch(first, last)], dict[str, pa.DataType]()
+        for since, columns in self._definitions(table, last):
+            types = {column.name.lower(): source_table.type_of(column.declared) for column in columns}
+            if since >= first and any(known.get(name, kind) != kind for name, kind in types.items()):
+                before = found.pop()
+                found += [Stretch(before.first, since - 1, before.is_retold)] if before.first < since else []
+                found.append(Stretch(since, last, is_retold=True))
+            known |= types
+        return found
+
+    def _definitions(self, table: str, last: int) -> Iterator[tuple[int, tuple[Column, ...]]]:
+        """Of a table up to a position, each with the position that it holds from."""
+        before: tuple[Column, ...] = ()
+        for manifest in self.asked(Archive.manifests):
+            for since, tables in manifest.schemas:
+                columns = tables.get(table, before)
+                if since <= last and columns != before:
+                    yield since, columns
+                    before = columns
+
     def _versions(self, table: str, schema: pa.Schema, position: int) -> DataFrame:
-        """Up to a position at least."""
+        """Up to a position at least, in the columns of this schema."""
         written = self.book.tables.get(table, Table())
-        over = [self.stored((each,)) for each in written.history]
+        found = [self.stored((each,)) for each in written.history]
         if position > self.book.position:
-            since = self.followed(table, written.current, schema, self.first_unwritten, position)
-            return versions.together([*over, versions.versions(since)])
-        still = [self.stored((each,)) for each in written.current]
-        return versions.together([*over, *still] or [versions.inserted(self.typed(table, schema, 0, -1))])
+            found += self._since(table, written.current, position)
+        else:
+            found += [self.stored((each,)) for each in written.current]
+        nothing = versions.inserted(self.typed(table, schema, 0, -1))
+        return versions.together(versions.shaped(each, schema) for each in found or [nothing])
+
+    def _since(self, table: str, current: tuple[str, ...], position: int) -> Iterator[DataFrame]:
+        """The versions that have come of what was written as current."""
+        there = self.stored(current) if current else None
+        for stretch in self.stretches(table, self.first_unwritten, position):
+            if stretch.is_retold and there is not None:
+                yield versions.ended(there, stretch.first)
+                there = None
+            schema = source_table.schema_of(self.known_columns(table, stretch.last))
+            made = versions.versions(self.followed(table, there, schema, stretch))
+            if stretch.last == position:
+                yield made
+            else:
+                yield made.where(f.col(versions.TO).isNotNull())
+                there = made.where(f.col(versions.TO).isNull())
+
+    def known_columns(self, table: str, position: int) -> list[tuple[str, str]]:
+        """After a position; or when it was there for the last time."""
+        return self.columns(table, position) or self.columns(table, self.last_seen(table, position))
 
     def columns(self, table: str, position: int) -> list[tuple[str, str]]:
         return self.asked(lambda archive: archive.columns(table, position))
 
     def last_seen(self, table: str, last: int) -> int:
-        """Of the positions up to `last`, one at which it was there for the last time; `last`, if it never was."""
-        for manifest in reversed(self.archive.manifests()):
-            for since, tables in reversed(manifest.schemas):
-                if since <= last and table.lower() in {name.lower() for name in tables}:
+        """Of the positions up to `last`, one at which it was there for the last time; `last`, if it never was. By its
+        name as it is written, or else in another case."""
+        schemas = [each for manifest in self.asked(Archive.manifests) for each in manifest.schemas if each[0] <= last]
+        for is_it in (str.__eq__, source_table.is_alike):
+            for since, tables in reversed(schemas):
+                if any(is_it(table, name) for name in tables):
                     return max(since, self.archive.base)
         return last
 
     def _shape(self, table: str, position: int) -> tuple[str, pa.Schema]:
         """Its name as it is written, and its columns after a position."""
         known = self.asked(lambda archive: archive.tables(position)) if self.archive.last else {}
-        for name in known:
-            if name.lower() == table.lower():
-                if left_out := self.book.tables.get(name, Table()).left_out:
-                    raise NoTable(f"{name} is left out, {left_out}: ask its changes")
-                columns = self.columns(name, position)
-                if clashing := versions.clashing(columns):
-                    raise NoTable(
-                        f"{name} has columns that are named like ours ({', '.join(clashing)}): ask its changes"
-                    )
-                return name, source_table.schema_of(columns)
-        there = ", ".join(sorted(known)) or "none"
-        raise NoTable(f"there is no table {table} after position {position}; there is {there}")
+        name = source_table.found_in(known, table)
+        if name is None:
+            there = ", ".join(sorted(known)) or "none"
+            raise NoTable(f"there is no table {table} after position {position}; there is {there}")
+        if left_out := self.book.tables.get(name, Table()).left_out:
+            raise NoTable(f"{name} is left out, {left_out}: ask its changes")
+        columns = self.columns(name, position)
+        if clashing := versions.clashing(columns):
+            raise NoTable(
+                f"{name} has columns that are named like ours, or like each other ({', '.join(clashing)}): "
+                "ask its changes"
+            )
+        return name, source_table.schema_of(columns)

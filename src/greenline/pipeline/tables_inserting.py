@@ -74,9 +74,9 @@ def write(
     return count + sum(context.parallelize(rest, tasks).map(made).collect())
 
 
-def prepare(archive: Path, name: str, changes: pa.RecordBatch, tables: Mapping[str, Sequence[Column]]) -> None:
+def prepare(archive: Path, name: str, changes: pa.Table, tables: Mapping[str, Sequence[Column]]) -> None:
     """Of a segment of this name: the files of tables that it inserts much into, and does nothing else to."""
-    kinds = pa.Table.from_batches([changes]).group_by(["table", "_change_type"]).aggregate([([], "count_all")])
+    kinds = changes.group_by(["table", "_change_type"]).aggregate([([], "count_all")])
     counts = Counter(dict.fromkeys(tables, 0))
     for table, kind, count in zip(*(column.to_pylist() for column in kinds.columns), strict=True):
         counts[table] += count if kind == INSERT else -changes.num_rows
@@ -85,8 +85,9 @@ def prepare(archive: Path, name: str, changes: pa.RecordBatch, tables: Mapping[s
         if not source_table.clashing(columns):
             path = _prepared(archive, table, name)
             path.parent.mkdir(parents=True, exist_ok=True)
+            schema = source_table.schema_of(columns)
             wanted = changes.filter(pc.equal(changes.column("table"), table))
-            _write_versions(path.with_suffix(".part"), path, [_versions(wanted, source_table.schema_of(columns))])
+            _write_versions(path.with_suffix(".part"), path, [_versions(each, schema) for each in wanted.to_batches()])
 
 
 def forget_prepared(archive: Path, position: int | None = None) -> None:
@@ -142,7 +143,10 @@ def _take_prepared(path: Path, aside: Path, schema: pa.Schema, first: int, last:
     begin, end = _range_of(path)
     if not path.exists() or begin < first or end > last:
         return None
-    found = pq.read_metadata(path)
+    try:
+        found = pq.read_metadata(path)
+    except (OSError, pa.ArrowException):
+        return None  # nobody has forced it, and the power was lost
     nothing = pa.RecordBatch.from_pylist([], CHANGES)
     if not found.schema.to_arrow_schema().equals(_versions(nothing, schema).schema):
         return None  # its columns were others then

@@ -20,7 +20,7 @@ from greenline.pipeline.capture import DELETE, INSERT
 from greenline.pipeline.expectations import LOG, SHOWN, Unexpected, check, check_chain
 from greenline.pipeline.reading import Place
 from greenline.pipeline.segments import force
-from greenline.pipeline.tables import Tables
+from greenline.pipeline.tables import Stretch, Tables
 from greenline.pipeline.tables_book import ASIDE, CURRENT, HISTORY, Book, Table, directory
 from greenline.pipeline.versions import PART, TO
 
@@ -86,9 +86,10 @@ def write(tables: Tables, to: Place) -> Book:
 def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) -> Table:
     """One table, brought up to a position."""
     before = tables.book.tables.get(name, Table())
-    columns = _columns(tables, name, last)
+    columns = tables.known_columns(name, last)
+    assert columns, "a table that was changed was there after some position"
     if clashing := versions.clashing(columns):
-        return Table(left_out=f"it has columns that are named like ours: {', '.join(clashing)}")
+        return Table(left_out=f"it has columns that are named like ours, or like each other: {', '.join(clashing)}")
     if before.left_out:
         before, first, kinds = Table(), 0, {INSERT, DELETE}  # what it held is in the archive
     schema = source_table.schema_of(columns)
@@ -100,37 +101,38 @@ def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) 
         count = tables_inserting.write(tables.spark, aside, archive, changes, name, schema, first, last)
         added = _put(aside, tables.place, directory(CURRENT, name, first, last))
         return Table(current + added, before.history, before.rows + count)
-    followed = tables.followed(name, before.current, schema, first, last)
+    for stretch in tables.stretches(name, first, last):
+        before = _followed(tables, name, before, stretch)
+    return Table(before.current, _short(tables, name, before.history), before.rows)
+
+
+def _followed(tables: Tables, name: str, before: Table, stretch: Stretch) -> Table:
+    """Its current rows, all anew, and those that are over."""
+    history = before.history
+    there = tables.stored(before.current) if before.current else None
+    if there is not None and stretch.is_retold:
+        aside = tables.place / directory(ASIDE, f"{name} over", stretch.first, stretch.first)
+        versions.ended(there, stretch.first).write.mode("overwrite").parquet(str(aside))
+        history += _put(aside, tables.place, directory(HISTORY, name, stretch.first, stretch.first) + "-over")
+        there = None
+    schema = source_table.schema_of(tables.known_columns(name, stretch.last))
+    followed = tables.followed(name, there, schema, stretch)
     seen = Observation()
     counted = followed.observe(seen, f.count_if(versions.contradicts()).alias("contradictions"))
-    made = _save(tables, name, versions.versions(counted), first, last)
+    made = _save(tables, name, versions.versions(counted), stretch.first, stretch.last)
     if seen.get["contradictions"]:
         shown = versions.contradictions(followed).limit(SHOWN).collect()
         raise Unexpected(f"versions of {name}", _EXPECTED, [row.asDict() for row in shown])
-    history = before.history + made.history
-    return Table(made.current, _short(tables, name, history, last), made.rows)
+    return Table(made.current, history + made.history, made.rows)
 
 
 def _joined(tables: Tables, current: tuple[str, ...]) -> tuple[str, ...]:
-    """If they are many, the last of them as one, as far as they have the same columns."""
-    if len(current) < MANY:
+    last, wanted = _alike(tables, current)
+    if not last:
         return current
-    alike = tables_inserting.alike([tables.place / each for each in current])
-    if alike < MANY // 2:
-        return current
-    last = current[-alike:]
-    begin, end = Path(last[0]).name.split("-")[0], Path(last[-1]).name.split("-")[1]
-    wanted = Path(last[0]).with_name(f"{begin}-{end}")
-    aside = tables.place / ASIDE / wanted.relative_to(CURRENT)
+    aside = tables.place / ASIDE / Path(wanted).relative_to(CURRENT)
     tables_inserting.join(aside, [tables.place / each for each in last])
-    return current[:-alike] + _put(aside, tables.place, str(wanted))
-
-
-def _columns(tables: Tables, name: str, last: int) -> list[tuple[str, str]]:
-    """As it is declared in the end, or was when it was there for the last time."""
-    found = tables.columns(name, last) or tables.columns(name, tables.last_seen(name, last))
-    assert found, "a table that was changed was there after some position"
-    return found
+    return current[: -len(last)] + _put(aside, tables.place, wanted)
 
 
 def _save(tables: Tables, name: str, found: DataFrame, first: int, last: int) -> Table:
@@ -163,9 +165,20 @@ def _put(aside: Path, place: Path, wanted: str) -> tuple[str]:
     return (wanted,)
 
 
-def _short(tables: Tables, name: str, history: tuple[str, ...], last: int) -> tuple[str, ...]:
-    if len(history) < MANY:
+def _short(tables: Tables, name: str, history: tuple[str, ...]) -> tuple[str, ...]:
+    last, wanted = _alike(tables, history)
+    if not last:
         return history
-    aside = tables.place / directory(ASIDE, f"{name} history", 0, last)
-    tables.stored(history).write.mode("overwrite").parquet(str(aside))
-    return _put(aside, tables.place, directory(HISTORY, name, 0, last))
+    aside = tables.place / directory(ASIDE, f"{name} history", 0, 0)
+    tables.stored(last).write.mode("overwrite").parquet(str(aside))
+    return history[: -len(last)] + _put(aside, tables.place, wanted)
+
+
+def _alike(tables: Tables, directories: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """If they are many: the last of them, as far as they have the same columns, and what they are called as one."""
+    count = tables_inserting.alike([tables.place / each for each in directories]) if len(directories) >= MANY else 0
+    if count < MANY // 2:
+        return (), ""
+    last = directories[-count:]
+    begin, end = Path(last[0]).name.split("-")[0], Path(last[-1]).name.split("-")[1]
+    return last, str(Path(last[0]).with_name(f"{begin}-{end}"))

@@ -152,6 +152,9 @@ class Twin:
             capture.listen()
             self._bundles.executor.onlooker = capture
         if was_stopped:
+            # What was prepared meanwhile clears a table without a word of its rows. SQLite prepares it anew, as it does
+            # whenever it is told who authorises.
+            self._connection.authorizer = self._connection.authorizer
             named = Named({}, named.whole | capture.everything().whole)
         return outcomes, between(before, capture.look(named))
 

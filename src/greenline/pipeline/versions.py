@@ -30,12 +30,14 @@ from greenline.pipeline.changes import CHANGES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+    from pyspark.sql.types import StructField
 
 KEY, OTHER, FROM, TO, CHECK = OURS = ("_key", source_table.OTHER, "_valid_from", "_valid_to", "_check")
 """The columns that stand behind the table's own."""
 _CHANGE, _LAST = "_change_type", "_last_change"
 PART = "_part"
 """Only while versions are written."""
+_OTHERS = "map<string,string>"
 _BESIDE = frozenset(field.name for field in source_table.OURS) | frozenset((*OURS, _LAST, PART))
 
 
@@ -86,55 +88,76 @@ def contradictions(followed: DataFrame) -> DataFrame:
     return followed.where(contradicts()).select(f.hex(KEY).alias(KEY), FROM, _CHANGE, _LAST)
 
 
+def ended(there: DataFrame, position: int) -> DataFrame:
+    """The versions that rows that were there come to, if they all end at a position."""
+    return there.withColumn(TO, f.lit(position).cast("long"))
+
+
+def retold(typed: DataFrame, position: int) -> DataFrame:
+    """Of changes from this position on, at which all rows were told anew, as if nothing had been there before it."""
+    is_then = f.col(FROM) == position
+    kind = f.when(is_then, f.lit(INSERT)).otherwise(f.col(_CHANGE))
+    return typed.where(~is_then | (f.col(_CHANGE) != DELETE)).withColumn(_CHANGE, kind)
+
+
 def between(versions: DataFrame, position: int) -> DataFrame:
     """The rows that were there after a position."""
     return versions.where((f.col(FROM) <= position) & f.coalesce(f.col(TO) > position, f.lit(True)))
 
 
 def together(frames: Iterable[DataFrame]) -> DataFrame:
-    """By the names of their columns; where a column has two types, because its table was made anew, as text."""
-    return reduce(_both, frames)
+    """By the names of their columns, which have one type each."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
 def shaped(versions: DataFrame, schema: pa.Schema) -> DataFrame:
-    """The columns of this schema, and then ours that are there."""
-    there = {name.lower() for name in versions.columns}
-    ours = [name for name in OURS if name in there]
+    """The columns of this schema, and then ours that are there. A value that another type was declared for, and that
+    does not fit, is in `_other` from now on."""
+    kinds = {name.lower(): kind for name, kind in versions.dtypes}
     own = [field for field in from_arrow_schema(schema) if field.name not in _BESIDE]
+    lost = {field.name: kinds[field.name.lower()] for field in own if not _fits(kinds, field)}
+    if lost:
+        shown = f.map_from_arrays(f.array(*map(f.lit, lost)), f.array(*(_json(*each) for each in lost.items())))
+        found = f.map_filter(shown, lambda _, value: value.isNotNull())
+        known = f.coalesce(f.col(OTHER), f.create_map().cast(_OTHERS))
+        other = f.map_concat(known, found)
+        versions = versions.withColumn(OTHER, f.when(f.size(other) > 0, other))
+    kept = {field.name for field in own if field.name.lower() in kinds} - lost.keys()
     return versions.select(
         *(
-            (named(field.name) if field.name.lower() in there else f.lit(None))
-            .try_cast(field.dataType)
-            .alias(field.name)
-            for field in own
+            (named(each.name) if each.name in kept else f.lit(None)).cast(each.dataType).alias(each.name)
+            for each in own
         ),
-        *ours,
+        *(name for name in OURS if name in kinds),
     )
 
 
+def _fits(kinds: dict[str, str], field: StructField) -> bool:
+    """Are its values of its type, or made to be without a loss?"""
+    wanted, had = field.dataType.simpleString(), kinds.get(field.name.lower())
+    return had is None or had == wanted or (wanted == "string" and had not in ("binary", "boolean"))
+
+
+def _json(name: str, kind: str) -> Column:
+    """As `rows_json` shows what SQLite had."""
+    column = named(name)
+    match kind:
+        case "binary":
+            return f.concat(f.lit('{"blob":"'), f.lower(f.hex(column)), f.lit('"}'))
+        case "string":
+            quoted = f.to_json(f.array(column))
+            return f.when(column.isNotNull(), quoted.substr(f.lit(2), f.length(quoted) - 2))
+        case "boolean":
+            return column.cast("int").cast("string")
+        case _:
+            return column.cast("string")
+
+
 def clashing(columns: Iterable[tuple[str, str]]) -> list[str]:
-    """Columns of a table that ours cannot stand beside."""
-    return [name for name, _ in columns if name.lower() in _BESIDE]
+    """Columns of a table that ours, or each other, cannot stand beside."""
+    return source_table.clashing(columns, _BESIDE)
 
 
 def named(name: str) -> Column:
     """Whatever it is called."""
     return f.col("`" + name.replace("`", "``") + "`")
-
-
-def _both(one: DataFrame, other: DataFrame) -> DataFrame:
-    """Names are the same in any case, as they are for SQLite."""
-    types = {name.lower(): kind for name, kind in one.dtypes}
-    torn = {name.lower() for name, kind in other.dtypes if types.get(name.lower(), kind) != kind}
-    return _as_text(one, torn).unionByName(_as_text(other, torn), allowMissingColumns=True)
-
-
-def _as_text(frame: DataFrame, names: set[str]) -> DataFrame:
-    """What is no text, bytes, in hexadecimal digits."""
-    return frame.withColumns(
-        {
-            name: f.hex(named(name)) if kind == "binary" else named(name).cast("string")
-            for name, kind in frame.dtypes
-            if name.lower() in names
-        }
-    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from greenline.kernel.identities import ConfId
-from greenline.replication.port import BundleId, Change, Count, Name, Natural, Procedure, Where
+from greenline.replication.port import BundleId, Change, Count, MadeIn, Name, Natural, Procedure
 from greenline.replication.roster import Roster
 
 Cut = tuple[tuple[Name, Natural], ...]
@@ -93,8 +93,8 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """Somebody waits for a quorum of disks: say your green line once this is durable."""
     change: Change | None = None
     """Of the cluster itself; then it has no actions."""
-    where: Where | None = None
-    """Where its creator was when it made this, for whoever reads the log. Nothing is decided by it."""
+    made_in: MadeIn | None = None
+    """For whoever reads the log: nothing is decided by it."""
 
     @property
     def id(self) -> BundleId:

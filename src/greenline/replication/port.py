@@ -93,7 +93,7 @@ Change = Join | Leave | Weigh | Announce | Activate | Expire | Seen
 """Of the cluster itself, ordered like everything else."""
 
 
-class Where(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Where(msgspec.Struct, frozen=True, gc=False):
     """Who says it, and in which component."""
 
     server: Name
@@ -102,6 +102,14 @@ class Where(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of the last primary component that it knows; its own if `is_primary`."""
     members: tuple[Name, ...]
     """Who is connected with it."""
+
+
+class MadeIn(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """In which component a bundle was made: what `Where` said there."""
+
+    is_primary: bool
+    prim_index: Natural
+    members: tuple[Name, ...]
 
 
 class Submit(msgspec.Struct, frozen=True, gc=False):

@@ -26,6 +26,7 @@ from greenline.replication.port import (
     Change,
     Left,
     Level,
+    MadeIn,
     Reconfigure,
     Refused,
     Replied,
@@ -195,6 +196,7 @@ def make_bundles(replica: Replica, requests: Requests, outbox: Outbox, generates
 def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates: Generates, out: list[Effect]) -> None:
     taken = _take_together(requests, replica.settings.bundle_bytes)
     together = tuple(_asked(call) for call in taken if call.ticket != OWN)
+    where = requests.where
     replica.index += 1
     replica.lamport += 1
     bundle = Bundle(
@@ -205,7 +207,7 @@ def _make_bundle(replica: Replica, requests: Requests, outbox: Outbox, generates
         tuple(call.actions for call in taken if isinstance(call, Submit)),
         wants_lines=any(call.level is Level.QUORUM for call in together),
         change=next((call.change for call in taken if isinstance(call, Reconfigure)), None),
-        where=requests.where,
+        made_in=MadeIn(where.is_primary, where.prim_index, where.members),
     )
     replica.ongoing[bundle.index] = bundle
     replica.announced = bundle.durable_green

@@ -87,7 +87,7 @@ def plan_of(text: Text, connection: apsw.Connection) -> Plan | None:
         return None
     columns: list[Any] = connection.execute(_COLUMNS, (found[0],), prepare_flags=OURS).fetchall()
     names = [name for name, _, _, _, _ in columns]
-    given = [_folded(name) for name in text.columns] or names
+    given = [folded(name) for name in text.columns] or names
     if not len(given) == len(set(given)) == text.width or not set(given) <= set(names) or _ROWIDS & set(names):
         return None
     for name, _, default, _, hidden in columns:
@@ -126,7 +126,7 @@ def _bare(name: str) -> str:
     return name.strip('"')
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """As SQLite compares names: only the letters of ASCII have two cases."""
     return name.translate(_LOWER)
 
