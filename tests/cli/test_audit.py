@@ -120,3 +120,13 @@ def test_a_report_that_cannot_be_written_is_said_before_the_work(greenline: Gree
     assert "nowhere/broken.parquet: there is no directory" in answer.err
     answer = greenline("audit", tmp_path, "--work", tmp_path / "nowhere")
     assert "nowhere: there is no such directory" in answer.err
+
+
+def test_a_trace_that_has_no_configurations_is_reported_as_well(greenline: Greenline, tmp_path: Path) -> None:
+    storm = ("--nodes", 5, "--seeds", "0:20", "--profile", "storm", "--mutant", "delivers-before-its-barrier")
+    assert greenline("simulate", "noticeboard", *storm, "--trace", tmp_path / "broken").status == 1
+    table, page = tmp_path / "broken.parquet", tmp_path / "audit.html"
+    answer = greenline("audit", tmp_path / "broken", "--table", table, "--report", page)
+    assert answer.status == 1, answer.err
+    assert "read, and is forgotten" in page.read_text()
+    assert table.stat().st_size

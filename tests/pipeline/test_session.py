@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,3 +127,33 @@ def test_there_is_one_session(spark: SparkSession) -> None:
     with pytest.raises(NoSpark, match=r"has a Spark session on local\[2,4\] already"):
         session.spark("elsewhere", master="local[1]")
     assert spark.range(5).count() == 5
+
+
+@pytest.mark.long
+def test_whoever_is_interrupted_while_java_starts_leaves_none_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from greenline.pipeline.session import spark; spark('x')"]
+    starting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        while not (javas := _javas(starting.pid)):
+            assert starting.poll() is None, "it has ended by itself"
+        os.killpg(starting.pid, signal.SIGINT)
+        _, said = starting.communicate(timeout=120)
+        assert said.strip().endswith("KeyboardInterrupt")
+        until = time.monotonic() + 30
+        while any(Path("/proc", str(java)).exists() for java in javas):
+            assert time.monotonic() < until, "Java is still there"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(starting.pid, signal.SIGKILL)
+
+
+def _javas(pid: int) -> list[int]:
+    """Below this process."""
+    found, below = [], [pid]
+    while below:
+        with suppress(OSError):
+            each = below.pop()
+            below += map(int, Path(f"/proc/{each}/task/{each}/children").read_text().split())
+            if Path(f"/proc/{each}/comm").read_text().strip() == "java":
+                found.append(each)
+    return found

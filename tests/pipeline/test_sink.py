@@ -231,10 +231,14 @@ def test_a_file_that_cannot_be_read_stops_the_load(spark: SparkSession, local: L
     for name, why in (
         ("short.csv", "MALFORMED"),
         ("cut.parquet", "not a Parquet file"),
-        ("none.csv", "PATH_NOT_FOUND"),
     ):
         with pytest.raises(NotLoaded, match=rf"{name} cannot be loaded: .*{why}"):
             loading.load(spark, tmp_path / name, "unread", at)
+    with pytest.raises(BadOption, match=r"there is no .*none\.csv"):
+        loading.load(spark, tmp_path / "none.csv", "unread", at)
+    (tmp_path / "empty.csv").touch()
+    with pytest.raises(BadOption, match="has no rows"):
+        loading.load(spark, tmp_path / "empty.csv", "unread", at)
     with pytest.raises(BadOption, match="what kind of file"):
         loading.load(spark, tmp_path / "unread.txt", "unread", at)
     with pytest.raises(BadOption, match="there is no table nowhere: create it first"):

@@ -82,6 +82,7 @@ LARGE = 2**53 + 1
         ("BOOLEAN", "true", None, "true"),
         ("DECIMAL(6, 2)", 1234.5, Decimal("1234.50"), None),
         ("DECIMAL(6, 2)", 7, Decimal("7.00"), None),
+        ("DECIMAL(38, 18)", 2**63 - 1, Decimal(2**63 - 1), None),
         ("DECIMAL(6, 2)", 0.125, None, 0.125),
         ("DECIMAL(6, 2)", 12345, None, 12345),
         ("DECIMAL(6, 2)", 1e300, None, 1e300),

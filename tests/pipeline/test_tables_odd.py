@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from greenline.database.sqlite import backups
 from greenline.pipeline import loading, tables_book
-from greenline.pipeline.archive import InUse
+from greenline.pipeline.archive import Damaged, InUse
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption
 from greenline.pipeline.reading import Discarded, NotRead
@@ -154,6 +154,19 @@ def test_only_letters_of_ascii_have_two_cases(spark: SparkSession, tmp_path: Pat
     assert "like each other: Ä, ä" in ended.left_out["both"]
     run(spark, tmp_path, order, 'ALTER TABLE both RENAME COLUMN "ä" TO other')
     assert rows(spark, tmp_path, "both") == [{"Ä": "x", "other": "y"}]
+
+
+def test_what_was_changed_in_the_archive_becomes_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    order = Order()
+    run(spark, tmp_path, order, "CREATE TABLE t (a TEXT)", "INSERT INTO t VALUES ('a secret')")
+    (file,) = (tmp_path / "archive" / "changes").iterdir()
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    (tmp_path / tables_book.FILE).unlink()
+    with pytest.raises(Damaged, match="is not what was written"), Running(spark, tmp_path, None) as work:
+        work.run()
+    assert not (tmp_path / tables_book.FILE).exists()
 
 
 # Bases.

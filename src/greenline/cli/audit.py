@@ -74,12 +74,12 @@ def audit(
         ):
             task = bar.add_task("", total=None)
             found = judge.judge(named, lambda _: bar.advance(task))
+            if table is not None:
+                found.write(table)
             if report is not None:
                 write_report(report, found, begun, judge.select)
     except (NothingToJudge, Unreadable, NoSpark) as error:
         raise Misuse(str(error)) from None
-    if table is not None:
-        found.write(table)
     if json:
         as_json(_json(found))
     else:

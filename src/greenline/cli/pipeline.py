@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -21,6 +22,7 @@ from greenline.cli.say import Misuse, Page, Status, as_json, aside, line, out, p
 from greenline.client import Error, TimedOut, Unreachable
 from greenline.pipeline import progress as reported
 from greenline.pipeline import session
+from greenline.pipeline.causes import cause
 from greenline.pipeline.java import NoSpark
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption
@@ -237,6 +239,7 @@ def _options(place: Path, at: str | None, user: str | None, ca: Path | None, fil
 
 
 def _spark(master: str | None, memory: str) -> SparkSession:
+    logging.getLogger().addHandler(logging.NullHandler())  # else py4j shows where in it a Ctrl-C was
     return session.spark("greenline pipeline", master=master, memory=memory)
 
 
@@ -267,7 +270,7 @@ def _failures() -> Iterator[None]:
         status = _status_of(error)
         if status is None:
             raise
-        aside(f"greenline: {_said(error)}")
+        aside(f"greenline: {cause(error)}")
         raise typer.Exit(status) from None
 
 
@@ -296,12 +299,6 @@ def _status_of(error: Exception) -> Status | None:
         (Status.FAILED, (clerk.NotWritten, loading.NotLoaded, Unusable, PySparkException, Py4JJavaError)),
     ]
     return next((status for status, kinds in statuses if isinstance(error, kinds)), None)
-
-
-def _said(error: Exception) -> str:
-    """Of what Spark says, the first line: the rest is its stack."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0] if "\tat " in text else text
 
 
 @contextmanager

@@ -190,10 +190,9 @@ class Archive:
                 "let its follower go on, or ask for another"
             )
 
-    def check(self) -> None:
-        """Read every byte. Raises `Damaged`."""
-        for segment in self._segments:
-            manifest = self._manifest(segment)
+    def check(self, first: int = 0, last: int | None = None) -> None:
+        """Read every byte of the segments that have these positions. Raises `Damaged`."""
+        for manifest in self._having(first, last):
             for kind, file in manifest.files.items():
                 path = self._file(manifest, kind)
                 if crc32c(path.read_bytes()) != file.check:
@@ -223,9 +222,11 @@ class Archive:
     # How.
 
     def _files(self, kind: str, first: int, last: int | None) -> list[Path]:
+        return [self._file(manifest, kind) for manifest in self._having(first, last) if kind in manifest.files]
+
+    def _having(self, first: int, last: int | None) -> list[Manifest]:
         wanted = [each for each in self._segments if each[1] >= first and (last is None or each[0] <= last)]
-        found = [self._manifest(each) for each in wanted]
-        return [self._file(manifest, kind) for manifest in found if kind in manifest.files]
+        return list(map(self._manifest, wanted))
 
     def _segment_of(self, position: int) -> tuple[int, int]:
         place = bisect_left(self._segments, position, key=lambda each: each[1])

@@ -20,10 +20,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from greenline.client import Error
-from greenline.pipeline import reaching, sink_ledger
+from greenline.pipeline import loading_files, reaching, sink_ledger
+from greenline.pipeline.causes import cause
 from greenline.pipeline.reaching import BadOption
 
-KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _PARTITIONS = {"spark.sql.files.minPartitionNum": "8"}
 """Otherwise as many as there are cores here."""
 _TOLD_WITHIN_S = 10.0
@@ -31,8 +31,6 @@ _OURS = re.compile(r"^(?:\w+\.)*greenline\.[\w.]+: (.+)$", re.MULTILINE)
 _MISTAKES = re.compile(
     r"^greenline\.(?:pipeline\.reaching\.BadOption|client\.errors\.Unauthorised): (.+)$", re.MULTILINE
 )
-_CAUSES = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
-_STATE = re.compile(r"\s*SQLSTATE: \w+$")
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -68,6 +66,8 @@ def load(
     try:
         with _settings(spark, _PARTITIONS):
             frame = read(spark, file, kind or _kind(file), is_created)
+            if not frame.columns or not frame.rdd.getNumPartitions():
+                raise BadOption(f"{file} has no rows: there is nothing to load")
             partitions = str(frame.rdd.getNumPartitions())
             told = {**options, "table": table, "load": name, "partitions": partitions, "create": str(is_created)}
             frame.write.format("greenline").options(**told).mode("append").save()
@@ -79,33 +79,28 @@ def load(
 
 
 def _kind(file: Path) -> str:
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in {".gz", ".bz2", ".zst"}]
-    if not suffixes or suffixes[-1] not in KINDS:
+    kind = loading_files.kind_of(file)
+    if kind is None:
         raise BadOption(f"what kind of file is {file}? Say csv, json (an object a line) or parquet")
-    return KINDS[suffixes[-1]]
+    return kind
 
 
 def read(spark: SparkSession, file: Path, kind: str, is_created: bool) -> DataFrame:
     """Its rows. Raises `BadOption`; a line that cannot be read is found when it is loaded."""
+    loading_files.check(file, kind)
     # A line that cannot be read stops the load; Spark would else make NULLs of it.
     reader = spark.read.option("mode", "FAILFAST")
     match kind:
         case "csv":
-            quoting = reader.option("quote", '"').option("escape", '"').option("multiLine", _has_long_rows(file))
+            quoting = (
+                reader.option("quote", '"').option("escape", '"').option("multiLine", loading_files.has_long_rows(file))
+            )
             return quoting.csv(str(file), header=True, inferSchema=is_created, enforceSchema=False)
         case "json":
             return reader.json(str(file))
         case "parquet":
             return reader.parquet(str(file))
     raise BadOption(f"files of kind {kind} cannot be loaded: write csv, json or parquet")
-
-
-def _has_long_rows(file: Path) -> bool:
-    """Is a row of this CSV, or may it be, longer than a line? Then Spark cannot read parts of it side by side."""
-    if not file.is_file() or file.suffix.lower() != ".csv":
-        return True
-    with file.open("rb") as lines:
-        return any(line.count(b'"') % 2 or b"\r" in line.rstrip(b"\r\n") for line in lines)
 
 
 @contextmanager
@@ -122,11 +117,9 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 def _said(error: Exception, file: Path) -> str:
     """Ours, from the end of a worker's traceback; or else what Spark says was the cause: it does not name the file."""
-    text = str(error)
-    if ours := _OURS.findall(text):
+    if ours := _OURS.findall(str(error)):
         return str(ours[-1])
-    causes = _CAUSES.findall(text) or text.strip().splitlines()[:1]
-    return f"{file} cannot be loaded: {_STATE.sub('', causes[-1])}"
+    return f"{file} cannot be loaded: {cause(error)}"
 
 
 def _how_far(reach: reaching.Reach, name: str) -> str:

@@ -8,7 +8,6 @@ looks how far the order goes, so that the lag is known also while both are busy.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +25,7 @@ from greenline.pipeline.archive import Archive, locked
 from greenline.pipeline.expectations import compare, of_database
 from greenline.pipeline.follower import Follower, Stands
 from greenline.pipeline.lag import Lag
+from greenline.pipeline.loading_files import PATTERN
 from greenline.pipeline.pins import Pins
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption, reach
@@ -53,7 +53,6 @@ INSERTS_S = 0.7
 
 
 LOCK = "tables.lock"
-PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 @dataclass(frozen=True)
@@ -205,7 +204,7 @@ class Running:
         while not enough.wait(LOOK_S):
             with suppress(OutOfReach):
                 self._look(order.newest().position)
-            self._say("waiting" if self._because else "running", self._because)
+            self._say()
 
     def _look(self, newest: int) -> None:
         now = time.monotonic()
@@ -236,7 +235,7 @@ class Running:
             self._wrote = time.monotonic()
             self._took = self._wrote - begun
         self._pins.let_go()
-        self._say("running", self._because)
+        self._say()
 
     def _is_due(self, seconds: float) -> bool:
         """So long after tables were written last?"""
@@ -278,7 +277,7 @@ class Running:
 
         def say(enough: threading.Event) -> None:
             while not enough.wait(SAY_S):
-                self._say("running", self._because)
+                self._say()
 
         worker = _Worker(say)
         worker.start()
@@ -298,11 +297,12 @@ class Running:
             self._say("failed", str(error) or type(error).__name__)
             raise
 
-    def _say(self, state: str, because: str = "") -> Progress:
-        now, book = time.monotonic(), self.tables.book
+    def _say(self, state: str = "", because: str = "") -> Progress:
+        """Unless it is over, by whether anybody tells the order."""
+        now, book, silence = time.monotonic(), self.tables.book, self._because
         said = Progress(
-            state=state,
-            because=because,
+            state=state or ("waiting" if silence else "running"),
+            because=because if state else silence,
             pid=os.getpid(),
             updated=time.time(),
             order=max(self._archived.newest, self._checked.position),

@@ -10,9 +10,11 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -100,7 +102,7 @@ def spark(
         builder = builder.config(key, value)
     if asked is not None:
         builder = builder.master(asked)
-    with nullcontext() if is_submitted else _environment(asked or LOCAL):
+    with nullcontext() if is_submitted else _environment(asked or LOCAL), _interrupts_later():
         try:
             session = builder.getOrCreate()
         except Exception as error:  # noqa: BLE001  (whatever Java, py4j or Spark say of it)
@@ -183,6 +185,24 @@ def _environment(master: str) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """A Ctrl-C while Java starts would leave it behind, since nobody has it in hand yet. And PySpark's own handler is
+    not kept: whoever has one wants it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if seen:
+        stop()
+        raise KeyboardInterrupt
 
 
 def _is_here(master: str) -> bool:

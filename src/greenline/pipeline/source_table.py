@@ -8,7 +8,7 @@
 | `...REAL...`, `...FLOA...`, `...DOUB...` | double |
 | `...BOOL...` | boolean |
 | `DECIMAL(p, s)`, `NUMERIC(p, s)` | decimal(p, s) |
-| anything else, or nothing | string: numbers as SQLite writes them |
+| anything else, or nothing | string: numbers in as few digits as say which they are |
 
 SQLite keeps whatever it is given: a column may hold values of another type than it declares, and rows may be older or
 newer than the definition of their table. A value that does not fit its column exactly is NULL there, and `_other` has
@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
 import msgspec
@@ -210,8 +210,9 @@ def _decimal(value: Any, digits: int, scale: int) -> Decimal:
     if type(value) not in (int, float):
         raise Unfit
     try:
-        exact = Decimal(str(value))
-        fitting = exact.quantize(Decimal(1).scaleb(-scale))
+        with localcontext(prec=2 * _MOST_DIGITS):
+            exact = Decimal(str(value))
+            fitting = exact.quantize(Decimal(1).scaleb(-scale))
     except InvalidOperation:
         raise Unfit from None
     if fitting != exact or len(fitting.as_tuple().digits) > digits:

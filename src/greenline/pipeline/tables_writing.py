@@ -36,6 +36,7 @@ def check_log(tables: Tables, after: Place, last: int) -> Place:
     if last <= after.position:
         return after
     first = after.position + 1
+    tables.asked(lambda archive: archive.check(first, last))
     files = {kind: tables.files(kind, first, last) for kind in KINDS}
     if not glance.is_expected(files, first, last):
         frames = {kind: tables.log(kind, first, last) for kind in KINDS}

@@ -1,0 +1,64 @@
+"""Files that Spark would read otherwise than they are meant, and in silence: they are refused, and it is said why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from greenline.pipeline import loading_files
+from greenline.pipeline.reaching import BadOption
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"id,name\n1,caf\xe9\n", "is not UTF-8, near byte 13"),
+        ("id,name\n".encode("utf-16"), "is not UTF-8, near byte 0"),
+        (b"id,name\n" + 2_000_000 * b"1,a\n" + b"\xc3", "is not UTF-8, near byte 8,000,00"),
+        (b'id,name\n1,"x\n2,b\n3,c\n', "cannot be read after its row 1, .* unexpected end of data"),
+        (b"id,Name,name\n1,2,3\n", "more than one column Name"),
+    ],
+)
+def test_what_would_be_read_otherwise_is_refused(data: bytes, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(data)
+    with pytest.raises(BadOption, match=why):
+        loading_files.check(file, "csv")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"id\n",
+        "\ufeffid,größe\n1,2\n".encode(),
+        b'id,name\n1,5" pipe\n2,b\n',
+        b'id,name\n1,"a\rb,c"\n2,"one\ntwo"\n',
+    ],
+)
+def test_what_is_meant_so_is_taken(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes(data)
+    loading_files.check(tmp_path / "people.csv", "csv")
+    loading_files.check(tmp_path, "csv")
+
+
+@pytest.mark.parametrize("name", ["_b.csv", ".b.csv", "b[1].csv", "b*.csv"])
+def test_a_file_that_spark_passes_over_or_takes_for_several_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("id\n1\n")
+    with pytest.raises(BadOption, match="rename"):
+        loading_files.check(tmp_path / name, "csv")
+
+
+def test_a_directory_is_looked_at_file_by_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,a\n")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "c.csv.gz").write_bytes(b"\x1f\x8b")
+    loading_files.check(tmp_path, "csv")
+    (tmp_path / "b.csv").write_text("name,id\nb,2\n")
+    with pytest.raises(BadOption, match="do not have the same columns in the same order"):
+        loading_files.check(tmp_path, "csv")
+    (tmp_path / "b.csv").unlink()
+    (tmp_path / "_b.csv").write_text("id,name\n2,b\n")
+    with pytest.raises(BadOption, match=r"passes over .*_b\.csv"):
+        loading_files.check(tmp_path, "csv")
