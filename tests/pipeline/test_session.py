@@ -147,12 +147,14 @@ def test_whoever_is_interrupted_while_java_starts_leaves_none_behind(tmp_path: P
 
 
 def _javas(pid: int) -> list[int]:
-    """Below this process."""
+    """Below this process: those that serve Python."""
     found, below = [], [pid]
     while below:
         with suppress(OSError):
             each = below.pop()
             below += map(int, Path(f"/proc/{each}/task/{each}/children").read_text().split())
-            if Path(f"/proc/{each}/comm").read_text().strip() == "java":
+            command = Path(f"/proc/{each}/cmdline").read_bytes()
+            is_java = Path(f"/proc/{each}/comm").read_text().strip() == "java"
+            if is_java and b"deploy.SparkSubmit" in command and b"launcher.Main" not in command:
                 found.append(each)
     return found
