@@ -79,6 +79,12 @@ def rows_of(connection: apsw.Connection, table: Table, keys: Iterable[Key] | Non
         rows = _selected(connection, table, keys, is_careful=False)
     except UnicodeDecodeError:
         rows = [_careful_row(row) for row in _selected(connection, table, keys, is_careful=True)]
+    return rows if table.has_keys else list(_numbered(rows))
+
+
+def every_row(connection: apsw.Connection, table: Table) -> Iterator[Row]:
+    """All, one after the other: a table may be larger than memory."""
+    rows = map(_careful_row, connection.execute(_select(table, is_careful=True), can_cache=False))
     return rows if table.has_keys else _numbered(rows)
 
 
@@ -157,15 +163,13 @@ def _ranges(rowids: list[int]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def _numbered(rows: list[Row]) -> list[Row]:
+def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows that are told apart only by what they hold: the first such, the second such."""
     counted: Counter[bytes] = Counter()
-    numbered = []
     for row in rows:
         held = _encode(row)
         counted[held] += 1
-        numbered.append((*row, counted[held], *row))
-    return numbered
+        yield (*row, counted[held], *row)
 
 
 def _quoted(name: str) -> str:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.tables import stands
-from greenline.pipeline.captured import rows_of, tables_of
+from greenline.pipeline.captured import every_row, tables_of
 from greenline.pipeline.reading import Place
 from greenline.replication.port import BundleId
 from greenline.replication.replica import chained
@@ -152,10 +152,12 @@ def of_database(path: Path) -> tuple[int, dict[str, Fingerprint]]:
         connection.execute("BEGIN")
         found = {}
         for name, table in tables_of(connection).items():
-            width = table.width
-            checks = [crc32(_encode(row[:width]) + _encode(row[width:])) for row in rows_of(connection, table)]
-            if checks:
-                found[name] = Fingerprint(len(checks), sum(checks))
+            rows = check = 0
+            for row in every_row(connection, table):
+                rows += 1
+                check += crc32(_encode(row[: table.width]) + _encode(row[table.width :]))
+            if rows:
+                found[name] = Fingerprint(rows, check)
         return stands(connection).position, found
     finally:
         connection.close()
