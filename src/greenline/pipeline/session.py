@@ -102,7 +102,9 @@ def spark(
         builder = builder.config(key, value)
     if asked is not None:
         builder = builder.master(asked)
-    with nullcontext() if is_submitted else _environment(asked or LOCAL), _interrupts_later():
+    with nullcontext() if is_submitted else _environment(asked or LOCAL) as place, _interrupts_later():
+        if place is not None:
+            builder = builder.config("spark.sql.warehouse.dir", str(place / "warehouse"))  # not where we happen to be
         try:
             session = builder.getOrCreate()
         except Exception as error:  # noqa: BLE001  (whatever Java, py4j or Spark say of it)
@@ -168,8 +170,8 @@ def _check_memory(memory: str) -> None:
 
 
 @contextmanager
-def _environment(master: str) -> Iterator[None]:
-    """What Spark's own scripts read before there is a configuration, while they do."""
+def _environment(master: str) -> Iterator[Path]:
+    """What Spark's own scripts read before there is a configuration, while they do; and a place that goes with us."""
     place = Path(tempfile.mkdtemp(prefix="greenline-spark-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     (place / "conf").mkdir()
@@ -181,7 +183,7 @@ def _environment(master: str) -> Iterator[None]:
     if _is_here(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
-        yield
+        yield place
     finally:
         os.environ.clear()
         os.environ.update(before)
