@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from greenline.cli.say import Misuse, Status, as_json, aside, line, progress
+from greenline.cli.say import Misuse, Status, as_json, aside, hush, line, progress
 from greenline.pipeline.audit import ENGINES, NoSpark, NothingToJudge, Unreadable, Verdict, Verdicts, opened
 from greenline.pipeline.following import Round, follow
 from greenline.pipeline.report import write_report
@@ -64,6 +64,7 @@ def audit(
             raise Misuse(f"cannot write {made}: there is no directory {made.parent}")
     if work is not None and not work.is_dir():
         raise Misuse(f"cannot keep tables in {work}: there is no such directory")
+    hush()
     if follows:
         _follow(place, follow(place, rules=named, engine=engine, master=master, memory=memory, work=work))
     begun = datetime.now(UTC)

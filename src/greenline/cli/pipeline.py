@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 import time
@@ -18,7 +17,7 @@ from rich.table import Table
 
 from greenline.cli.local import PLACE
 from greenline.cli.reach import At, Ca, Place, User, reach
-from greenline.cli.say import Misuse, Page, Status, as_json, aside, line, out, progress
+from greenline.cli.say import Misuse, Page, Status, as_json, aside, hush, line, out, progress
 from greenline.client import Error, TimedOut, Unreachable
 from greenline.pipeline import progress as reported
 from greenline.pipeline import session
@@ -239,7 +238,7 @@ def _options(place: Path, at: str | None, user: str | None, ca: Path | None, fil
 
 
 def _spark(master: str | None, memory: str) -> SparkSession:
-    logging.getLogger().addHandler(logging.NullHandler())  # else py4j shows where in it a Ctrl-C was
+    hush()
     return session.spark("greenline pipeline", master=master, memory=memory)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from enum import IntEnum
@@ -72,3 +73,8 @@ def progress(what: str) -> Progress:
         transient=True,
         disable=not talk.is_terminal,
     )
+
+
+def hush() -> None:
+    """What py4j logs: after a Ctrl-C, where in it that was. What goes wrong is raised all the same."""
+    logging.getLogger().addHandler(logging.NullHandler())

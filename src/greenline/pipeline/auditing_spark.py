@@ -9,6 +9,7 @@ large for one task; such a trace is not bucketed, and Spark moves rows by all of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,8 @@ class Spark:
         self._keep("certificate", self._session.read.format(certifying.FORMAT).load(str(steps)))
 
     def close(self) -> None:
-        self._session.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+        with suppress(Py4JError):  # whoever was interrupted may have lost Java; all of it is in the place for work
+            self._session.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
 
     def _keep(self, name: str, table: DataFrame) -> None:
         """As files, under that name."""
