@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from greenline.pipeline import certifying
@@ -102,7 +102,7 @@ class Spark:
         self._keep("certificate", self._session.read.format(certifying.FORMAT).load(str(steps)))
 
     def close(self) -> None:
-        with suppress(Py4JError):  # whoever was interrupted may have lost Java; all of it is in the place for work
+        with suppress(Py4JNetworkError):  # after a Ctrl-C Java may be lost; all of it is in the place for work
             self._session.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
 
     def _keep(self, name: str, table: DataFrame) -> None:

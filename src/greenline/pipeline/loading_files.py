@@ -7,15 +7,14 @@ UTF-8 for question marks, and all that follows a quote that is never closed for 
 from __future__ import annotations
 
 import csv
-import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from pathlib import Path
 
 from greenline.pipeline.reaching import BadOption
+from greenline.pipeline.session import PATTERN
 
 KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-PATTERN = re.compile(r"[*?\[\]{}\\]")
 _PACKED = {".gz", ".bz2", ".zst"}
 _AT_ONCE = 1 << 20
 

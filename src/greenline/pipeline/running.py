@@ -25,11 +25,11 @@ from greenline.pipeline.archive import Archive, locked
 from greenline.pipeline.expectations import compare, of_database
 from greenline.pipeline.follower import Follower, Stands
 from greenline.pipeline.lag import Lag
-from greenline.pipeline.loading_files import PATTERN
 from greenline.pipeline.pins import Pins
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption, reach
 from greenline.pipeline.reading import Order, OutOfReach, Replicas
+from greenline.pipeline.session import PATTERN
 from greenline.pipeline.source_files import LogFiles
 from greenline.pipeline.tables import ARCHIVE, Tables
 from greenline.pipeline.tables_inserting import forget_prepared

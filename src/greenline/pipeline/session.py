@@ -37,6 +37,9 @@ _MASTERS = re.compile(
 
 _MEMORY = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
 
+PATTERN = re.compile(r"[*?\[\]{}\\]")
+"""What Spark takes for a pattern, in the name of a file or a directory."""
+
 CONNECT_S = 3.0
 EXECUTORS_S = 90.0
 """A busy machine takes its time to start Java."""

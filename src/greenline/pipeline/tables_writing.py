@@ -128,6 +128,7 @@ def _followed(tables: Tables, name: str, before: Table, stretch: Stretch) -> Tab
 
 
 def _joined(tables: Tables, current: tuple[str, ...]) -> tuple[str, ...]:
+    """The directories of what was only inserted: many that are alike as one, by links where files are large."""
     last, wanted = _alike(tables, current)
     if not last:
         return current
@@ -167,6 +168,7 @@ def _put(aside: Path, place: Path, wanted: str) -> tuple[str]:
 
 
 def _short(tables: Tables, name: str, history: tuple[str, ...]) -> tuple[str, ...]:
+    """The directories of what is over: many that are alike as one, written anew."""
     last, wanted = _alike(tables, history)
     if not last:
         return history
