@@ -83,6 +83,35 @@ def test_a_table_that_is_only_inserted_into_has_few_directories_and_every_row_on
     assert tables.as_of("t", ended.archived - 1).count() == 70
 
 
+@pytest.mark.parametrize("small", [1, 1_000], ids=["large files", "small files"])
+def test_what_is_over_has_few_directories_too_and_every_version_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    """Of columns of every type, with values that do not fit theirs now and then."""
+    monkeypatch.setattr(tables_writing, "MANY", 4)
+    monkeypatch.setattr(tables_inserting, "SMALL", small)
+    order = Order()
+    order.of(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c BLOB, d REAL, e BOOLEAN, f DECIMAL(9, 2), g)"
+    )
+    order.of("INSERT INTO t VALUES (1, 0, 'b', x'0c', 0.5, 1, 1.25, 'g'), (2, 0, 'b', x'0c', 0.5, 1, 1.25, 'g')")
+    written: list[int] = []
+    for number in range(1, 14):
+        value = number if number % 3 else "'no number'"
+        order.of(f"UPDATE t SET a = {value}, d = {number / 4} WHERE id = 1")
+        with Running(spark, tmp_path, Told(order)) as work:
+            work.run()
+        written.append(len(tables_book.read(tmp_path).tables["t"].history))
+    assert max(written) <= 4
+    assert sum(later < sooner for sooner, later in pairwise(written)) >= 3, "they become one"
+
+    over = Tables(spark, tmp_path).history("t").where("_valid_to IS NOT NULL").orderBy("_valid_from").collect()
+    assert [(row["a"], row["d"], row["_valid_to"] - row["_valid_from"]) for row in over] == [
+        (number if number % 3 else (None if number else 0), number / 4 or 0.5, 1) for number in range(13)
+    ]
+    assert [row["_other"] for row in over if row["a"] is None] == [{"a": '"no number"'}] * 4
+
+
 def test_what_does_anything_but_insert_is_noticed_and_stays_so(spark: SparkSession, tmp_path: Path) -> None:
     order = Order()
     order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")

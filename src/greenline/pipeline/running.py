@@ -43,7 +43,7 @@ PATIENCE_S = 15.0
 """Who follows a stream tries again after that."""
 LIMIT = 50_000
 """Positions that are followed before others have a word."""
-WRITE_S = 2.0
+WRITE_S = 1.0
 """Tables are written so often, or if that takes longer, half of the time; which makes each time quick, since there is
 little to be written;"""
 DRAIN_S = 60.0

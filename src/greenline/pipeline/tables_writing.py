@@ -104,7 +104,7 @@ def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) 
         return Table(current + added, before.history, before.rows + count)
     for stretch in tables.stretches(name, first, last):
         before = _followed(tables, name, before, stretch)
-    return Table(before.current, _short(tables, name, before.history), before.rows)
+    return Table(before.current, _joined(tables, before.history), before.rows)
 
 
 def _followed(tables: Tables, name: str, before: Table, stretch: Stretch) -> Table:
@@ -127,14 +127,14 @@ def _followed(tables: Tables, name: str, before: Table, stretch: Stretch) -> Tab
     return Table(made.current, history + made.history, made.rows)
 
 
-def _joined(tables: Tables, current: tuple[str, ...]) -> tuple[str, ...]:
-    """The directories of what was only inserted: many that are alike as one, by links where files are large."""
-    last, wanted = _alike(tables, current)
+def _joined(tables: Tables, directories: tuple[str, ...]) -> tuple[str, ...]:
+    """Many that are alike as one, by links where files are large: of what was only inserted, or of what is over."""
+    last, wanted = _alike(tables, directories)
     if not last:
-        return current
-    aside = tables.place / ASIDE / Path(wanted).relative_to(CURRENT)
+        return directories
+    aside = tables.place.joinpath(ASIDE, *Path(wanted).parts[1:])
     tables_inserting.join(aside, [tables.place / each for each in last])
-    return current[: -len(last)] + _put(aside, tables.place, wanted)
+    return directories[: -len(last)] + _put(aside, tables.place, wanted)
 
 
 def _save(tables: Tables, name: str, found: DataFrame, first: int, last: int) -> Table:
@@ -165,16 +165,6 @@ def _put(aside: Path, place: Path, wanted: str) -> tuple[str]:
     aside.replace(path)
     force(path.parent)
     return (wanted,)
-
-
-def _short(tables: Tables, name: str, history: tuple[str, ...]) -> tuple[str, ...]:
-    """The directories of what is over: many that are alike as one, written anew."""
-    last, wanted = _alike(tables, history)
-    if not last:
-        return history
-    aside = tables.place / directory(ASIDE, f"{name} history", 0, 0)
-    tables.stored(last).write.mode("overwrite").parquet(str(aside))
-    return history[: -len(last)] + _put(aside, tables.place, wanted)
 
 
 def _alike(tables: Tables, directories: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
