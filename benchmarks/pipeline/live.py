@@ -38,7 +38,7 @@ CHANGED = 10_000
 
 
 def measure() -> Iterator[Figure]:
-    spark = session.spark("greenline live")
+    spark = session.spark("greenline live", settings=session.IN_SMALL_PIECES)
     try:
         with TemporaryDirectory() as place, keeping(Path(place) / "cluster") as local:
             asyncio.run(_create(local))

@@ -18,6 +18,7 @@ from greenline.pipeline.reaching import BadOption
 from greenline.pipeline.reading import Discarded, NotRead
 from greenline.pipeline.running import Running, Told
 from greenline.pipeline.tables import NoTable, Tables
+from greenline.pipeline.tables_book import BadBook
 from greenline.pipeline.twin import Twin
 from tests.pipeline.orders import Order
 
@@ -121,6 +122,25 @@ def test_a_directory_that_is_replaced_stays_for_those_who_read_it(spark: SparkSe
     run(spark, tmp_path, order, "UPDATE t SET a = 2")
     assert before not in tables_book.read(tmp_path).tables["t"].current
     assert [row["a"] for row in reader.collect()] == ["1"]
+
+
+@pytest.mark.parametrize("how", ["lost", "torn"])
+def test_a_table_whose_files_are_lost_or_torn_says_so_and_is_made_again(
+    spark: SparkSession, tmp_path: Path, how: str
+) -> None:
+    order = Order()
+    run(spark, tmp_path, order, "CREATE TABLE t (id INTEGER PRIMARY KEY, a)", "INSERT INTO t VALUES (1, 1)")
+    (kept,) = tables_book.read(tmp_path).tables["t"].current
+    for path in tables_book.files_in(tmp_path / kept):
+        if how == "lost":
+            path.unlink()
+        else:
+            os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(BadBook, match=r"bring it back, or remove tables\.json"):
+        run(spark, tmp_path, order, "UPDATE t SET a = 2")
+    (tmp_path / tables_book.FILE).unlink()
+    run(spark, tmp_path, order)
+    assert [row["a"] for row in Tables(spark, tmp_path).current("t").collect()] == ["2"]
 
 
 def test_no_directory_that_spark_would_take_for_a_pattern(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -87,8 +87,10 @@ def run(
     """
     options = {} if archived else _options(place, at, user, ca, files)
     begun = time.monotonic()
-    with _failures(), _telling("following") as tell, _running(into, options, base, tell, master, memory) as work:
-        ended = work.run(verifies=verify)
+    with _failures(), _telling("following") as tell:
+        spark = _spark(master, memory)
+        with _running(spark, into, options, base, tell) as work:
+            ended = work.run(verifies=verify)
     if json:
         as_json(_json(ended))
         return
@@ -116,8 +118,10 @@ def stream(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: is_over.set())
     options = _options(place, at, user, ca, None)
-    with _failures(), _telling("following") as tell, _running(into, options, base, tell, master, memory) as work:
-        ended = work.stream(is_over)
+    with _failures(), _telling("following") as tell:
+        spark = _spark(master, memory, session.IN_SMALL_PIECES)
+        with _running(spark, into, options, base, tell) as work:
+            ended = work.stream(is_over)
     for text in _summary(ended):
         line(text)
 
@@ -237,21 +241,15 @@ def _options(place: Path, at: str | None, user: str | None, ca: Path | None, fil
     return {name: str(value) for name, value in given.items() if value is not None}
 
 
-def _spark(master: str | None, memory: str) -> SparkSession:
+def _spark(master: str | None, memory: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     hush()
-    return session.spark("greenline pipeline", master=master, memory=memory)
+    return session.spark("greenline pipeline", master=master, memory=memory, settings=settings)
 
 
 @contextmanager
 def _running(
-    into: Path,
-    options: dict[str, str],
-    base: Path | None,
-    tell: Callable[[Progress], None],
-    master: str | None,
-    memory: str,
+    spark: SparkSession, into: Path, options: dict[str, str], base: Path | None, tell: Callable[[Progress], None]
 ) -> Iterator[Running]:
-    spark = _spark(master, memory)
     from greenline.pipeline.running import Running, told
 
     with Running(spark, into, told(options), base=base, tell=tell) as work:

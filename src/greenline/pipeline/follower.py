@@ -42,6 +42,8 @@ CHECKED = "checked"
 """This file says that a replica had the same state at some position."""
 PAUSE_S = 0.5
 """Until the order is asked for again, when it had nothing new."""
+LONG = 200
+"""Positions to go, most likely with more actions than a segment takes: the clerk comes while the first are applied."""
 
 Stands = Callable[[], wire.Stands]
 """Asks a replica where it stands, and what its state comes to there."""
@@ -54,7 +56,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     segment_bytes: int = 16 << 20
     segment_changes: int = 64 << 20
     """What rows that were changed take in memory, about."""
-    transaction_segments: int = 8
+    transaction_segments: int = 16
     """All but the last are written while the next are applied; for those is waited, and the database is committed."""
     transaction_bundles: int = 20_000
 
@@ -255,6 +257,8 @@ class Follower:
         """What was taken before something cannot be read is kept. If it cannot be written, this follower is over: what
         its database holds and has not committed is in nobody's segment."""
         self._is_sound = False
+        if goal - self.position >= LONG:
+            self._call_clerk()
         try:
             for piece in self._order.pieces(self._place, goal):
                 with collecting.paused():
@@ -310,11 +314,14 @@ class Follower:
                 self._settle()
 
     def _cut(self) -> None:
-        if self._clerk is None:
-            self._clerk = Clerk(self.archive.path, self._lock, prepares=self._prepares)
-        self._clerk.write(self._segment)
+        self._call_clerk().write(self._segment)
         self._begin_segment()
         self._written += 1
+
+    def _call_clerk(self) -> Clerk:
+        if self._clerk is None:
+            self._clerk = Clerk(self.archive.path, self._lock, prepares=self._prepares)
+        return self._clerk
 
     def _settle(self) -> None:
         """All that was taken is archived, and then committed."""

@@ -43,9 +43,10 @@ PATIENCE_S = 15.0
 """Who follows a stream tries again after that."""
 LIMIT = 50_000
 """Positions that are followed before others have a word."""
-WRITE_S = 1.0
-"""Tables are written so often, or if that takes longer, half of the time; which makes each time quick, since there is
-little to be written;"""
+WRITE_S = 0.5
+"""So long after they were written tables are written again;"""
+REST = 0.25
+"""or, if that takes long, such a part of it: most of the time, so that there is little to be written each time;"""
 DRAIN_S = 60.0
 """and by who has a long way to go so often,"""
 INSERTS_S = 0.7
@@ -108,7 +109,7 @@ class Running:
         self._archived, self._written = Lag(), Lag()
         self._unwritten = Unwritten(self.tables)
         self._wrote = time.monotonic()
-        self._took = 0.0
+        self._rest = WRITE_S
         self._is_draining = False
         self._verified = 0
         self._because = ""
@@ -219,7 +220,7 @@ class Running:
         worker.start()
         try:
             while worker.is_alive() and not (is_over is not None and is_over.is_set()):
-                worker.join(LOOK_S)
+                worker.join(self._pause())
                 self._advance()
         finally:
             worker.end()
@@ -233,15 +234,20 @@ class Running:
         if is_due or self._is_due(begun - self._wrote):
             self._write()
             self._wrote = time.monotonic()
-            self._took = self._wrote - begun
+            self._rest = max(WRITE_S, REST * (self._wrote - begun))
         self._pins.let_go()
         self._say()
+
+    def _pause(self) -> float:
+        """Until what is archived is looked at again: less, if tables are to be written before."""
+        due = self._wrote + self._rest - time.monotonic()
+        return min(LOOK_S, due) if due > 0 else LOOK_S
 
     def _is_due(self, seconds: float) -> bool:
         """So long after tables were written last?"""
         if self._is_draining and seconds < DRAIN_S:
             return seconds >= INSERTS_S and self._unwritten.are_inserts(self._checked.position)
-        return seconds >= max(WRITE_S, self._took)
+        return seconds >= self._rest
 
     def _check(self) -> None:
         """By whoever follows, as soon as something is archived; and by the other one, unless it writes."""

@@ -65,6 +65,10 @@ _SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 
+IN_SMALL_PIECES = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""For who does little at a time, again and again: Java is warm after a few of them. What it does not do is to go on
+making its code faster, which takes the processors for the better part of a minute, and pays where there is much."""
+
 
 def check(master: str | None = None, memory: str = "2g") -> None:
     """Is all there that a session would need? It takes a second: whoever has much to do before it asks first."""

@@ -146,7 +146,13 @@ class Tables:
 
     def stored(self, directories: tuple[str, ...]) -> DataFrame:
         """What is written in some of the book's directories."""
-        return versions.together(self.spark.read.parquet(str(self.place / each)) for each in directories)
+        return versions.together(map(self._stored_in, directories))
+
+    def _stored_in(self, directory: str) -> DataFrame:
+        """For Spark it would be a job of its own to see which columns it has."""
+        path = self.place / directory
+        schema = tables_book.schema_of(tables_book.files_in(path)[0])
+        return self.spark.read.schema(from_arrow_schema(schema)).parquet(str(path))
 
     def typed(self, table: str, schema: pa.Schema, first: int, last: int) -> DataFrame:
         changes = self.log(CHANGES, first, last).where(f.col("table") == table)

@@ -22,11 +22,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 VERSION = 1
 FILE = "tables.json"
 KINDS = CURRENT, HISTORY = "current", "history"
 ASIDE = ".aside"
+_REMEDY = f"bring it back, or remove {FILE}, and the tables are made again"
 _LONGEST = 180
 """Characters of a directory's name: no file system takes more than 255."""
 GRACE_S = 600.0
@@ -34,7 +37,7 @@ GRACE_S = 600.0
 
 
 class BadBook(Exception):
-    """It cannot be read, or is of another form: what to do."""
+    """It, or what it names, cannot be read, or is of another form: what to do."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -98,6 +101,21 @@ def folder(table: str) -> str:
     if len(name) > _LONGEST:
         name = f"{name[:_LONGEST]}~{blake2b(table.encode(errors='surrogatepass'), digest_size=8).hexdigest()}"
     return f"%{ord(name[0]):02X}{name[1:]}" if name[:1] in (".", "_") else name
+
+
+def files_in(directory: Path) -> list[Path]:
+    """Raises `BadBook` if there is none."""
+    if found := sorted(directory.glob("[!._]*.parquet")):
+        return found
+    raise BadBook(f"{directory} has no files: {_REMEDY}")
+
+
+def schema_of(file: Path) -> pa.Schema:
+    """Raises `BadBook`."""
+    try:
+        return pq.read_schema(file).remove_metadata()
+    except (OSError, pa.ArrowException) as error:
+        raise BadBook(f"{file} cannot be read: {error}; {_REMEDY}") from None
 
 
 def remove_unused(place: Path, book: Book, grace: float = GRACE_S) -> None:

@@ -33,7 +33,7 @@ from greenline.pipeline.captured import Column
 from greenline.pipeline.changes import CHANGES
 from greenline.pipeline.pins import link
 from greenline.pipeline.segments import COMPRESSION
-from greenline.pipeline.tables_book import folder
+from greenline.pipeline.tables_book import files_in, folder, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +102,7 @@ def join(aside: Path, directories: Sequence[Path]) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     small: list[Path] = []
-    for number, path in enumerate(each for directory in directories for each in _files(directory)):
+    for number, path in enumerate(each for directory in directories for each in files_in(directory)):
         if pq.read_metadata(path).num_rows < SMALL:
             small.append(path)
         else:
@@ -114,12 +114,8 @@ def join(aside: Path, directories: Sequence[Path]) -> None:
 
 def alike(directories: Sequence[Path]) -> int:
     """How many of the last of these have files of the same columns."""
-    schemas = [{pq.read_schema(path).remove_metadata() for path in _files(each)} for each in reversed(directories)]
+    schemas = [set(map(schema_of, files_in(each))) for each in reversed(directories)]
     return sum(1 for _ in takewhile(lambda each: len(schemas[0] | each) == 1, schemas))
-
-
-def _files(directory: Path) -> list[Path]:
-    return sorted(directory.glob("[!._]*.parquet"))
 
 
 def _write_file(changes: Path, *, aside: Path, table: str, schema: pa.Schema, first: int, last: int) -> int:
