@@ -122,6 +122,20 @@ def test_a_wrong_java_is_refused_before_anything_starts(tmp_path: Path) -> None:
     assert "which is Java 11, but Spark needs 17" in tried("spark('x')", JAVA_HOME=str(tmp_path))
 
 
+@pytest.mark.long
+def test_who_works_in_small_pieces_has_java_warm_at_once() -> None:
+    code = """if True:
+        from greenline.pipeline import session
+        spark = session.spark("small", master="local[1]", settings=session.IN_SMALL_PIECES)
+        beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory
+        print(list(beans.getRuntimeMXBean().getInputArguments()))
+        session.stop()
+    """
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "-XX:TieredStopAtLevel=1" in ran.stdout
+
+
 def test_there_is_one_session(spark: SparkSession) -> None:
     assert session.spark("again").sparkContext is spark.sparkContext
     with pytest.raises(NoSpark, match=r"has a Spark session on local\[2,4\] already"):

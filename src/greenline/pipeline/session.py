@@ -65,7 +65,7 @@ _SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 
-IN_SMALL_PIECES = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+IN_SMALL_PIECES = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 """For who does little at a time, again and again: Java is warm after a few of them. What it does not do is to go on
 making its code faster, which takes the processors for the better part of a minute, and pays where there is much."""
 
