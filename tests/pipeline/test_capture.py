@@ -212,6 +212,61 @@ def test_changes_of_a_table_itself_are_changes_of_its_rows(twin: Twin) -> None:
     assert indexed == []
 
 
+@pytest.mark.parametrize("drop", ["DROP TABLE t", 'drop\n/* it */table if exists "T"', "DROP TABLE main.[t]"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a)",
+        "CREATE TABLE t (id PRIMARY KEY, a) WITHOUT ROWID",
+        "CREATE TABLE t (rowid, oid, _rowid_)",
+    ],
+)
+def test_a_table_that_is_dropped_and_made_again_just_as_it_was_has_lost_its_rows(
+    twin: Twin, made: str, drop: str
+) -> None:
+    """On the page that has become free, it looks as if it had been there all the time."""
+    order, copy = Order(), Copy()
+    values = "3, 'new', 0" if "oid" in made else "3, 'new'"
+    old = "(1, 'old', 0), (2, 'old', 0)" if "oid" in made else "(1, 'old'), (2, 'old')"
+    copy.take(twin.apply(order.of(made, f"INSERT INTO t VALUES {old}"))[1])
+    copy.take(twin.apply(order.of(drop, made, f"INSERT INTO t VALUES ({values})"))[1])
+    assert len(copy.content()["t"]) == 1
+    copy.take(twin.apply(order.of(drop, made))[1])
+    assert copy.content() == {}
+
+
+@pytest.mark.parametrize("name", ["a b", 'a"b', "it's", "[x", "", "ä", "a  b", "DROP"])
+def test_a_table_of_any_name_that_is_dropped_is_found_in_what_drops_it(twin: Twin, name: str) -> None:
+    order, copy = Order(), Copy()
+    quoted = '"' + name.replace('"', '""') + '"'
+    made = f"CREATE TABLE {quoted} (id INTEGER PRIMARY KEY)"
+    copy.take(twin.apply(order.of(made, f"INSERT INTO {quoted} VALUES (1)"))[1])
+    copy.take(twin.apply(order.of(f"DROP TABLE{quoted}", made))[1])
+    assert copy.content() == {}
+
+
+@pytest.mark.parametrize(
+    "fewer",
+    [
+        ("ALTER TABLE t DROP COLUMN b",),
+        ("DROP TABLE t", "CREATE TABLE t (id INTEGER PRIMARY KEY, a)", "INSERT INTO t VALUES (1, 2)"),
+        ("DROP TABLE t", "CREATE TABLE t (id PRIMARY KEY, a) WITHOUT ROWID", "INSERT INTO t VALUES (1, 2)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["", "WITHOUT ROWID"])
+def test_a_row_that_is_changed_after_its_table_has_got_fewer_columns_is_told(
+    twin: Twin, kind: str, fewer: tuple[str, ...]
+) -> None:
+    order, copy = Order(), Copy()
+    made = f"CREATE TABLE t (id INTEGER PRIMARY KEY, a, b) {kind}"
+    copy.take(twin.apply(order.of(made, "INSERT INTO t VALUES (1, 2, 3)"))[1])
+    outcomes, changes = twin.apply(order.of(*fewer, "UPDATE t SET a = 9"))
+    assert {each.verdict for each in outcomes} == {Verdict.DONE}
+    copy.take(changes)
+    ((_, held),) = copy.content()["t"]
+    assert msgspec.msgpack.decode(held) == [["id", "a"], [1, 9]]
+
+
 def test_values_survive_as_they_are(twin: Twin) -> None:
     """Also text that is none, in rows that are there before, after and in between."""
     order = Order()

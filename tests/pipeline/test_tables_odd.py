@@ -72,6 +72,66 @@ def test_a_table_that_was_left_out_says_so_and_is_made_from_the_archive_once_it_
     assert rows(spark, tmp_path, "k", 2) == [{"id": 1, "a": "x"}, {"id": 2, "a": "y"}]
 
 
+def test_a_table_that_was_left_out_is_there_once_it_can_be_also_if_no_row_was_changed_since(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    order = Order()
+    run(spark, tmp_path, order, "CREATE TABLE k (id INTEGER PRIMARY KEY, _key TEXT)", "INSERT INTO k VALUES (1, 'x')")
+    assert run(spark, tmp_path, order, "DELETE FROM k").left_out.keys() == {"k"}
+    assert not run(spark, tmp_path, order, "ALTER TABLE k RENAME COLUMN _key TO more").left_out
+    assert rows(spark, tmp_path, "k") == []
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_rows_are_shown_in_the_columns_that_they_had_whenever_they_were_written(
+    spark: SparkSession, tmp_path: Path, together: bool
+) -> None:
+    order = Order()
+    made = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b TEXT)", "INSERT INTO t VALUES (1, 'x', 'y')"
+    later = "ALTER TABLE t RENAME COLUMN a TO c", "ALTER TABLE t DROP COLUMN b", "INSERT INTO t VALUES (2, 'z')"
+    for statements in [(*made, *later)] if together else [made, later]:
+        run(spark, tmp_path, order, *statements)
+    tables = Tables(spark, tmp_path)
+    shown = [tables.as_of("t", position).drop("_key").collect() for position in (2, 3, 5)]
+    assert [[tuple(row)[:-3] for row in each] for each in shown] == [
+        [(1, "x", "y")],
+        [(1, "x", "y")],
+        [(1, "x"), (2, "z")],
+    ]
+    assert [list(row.asDict())[:-3] for row, *_ in shown] == [["id", "a", "b"], ["id", "c", "b"], ["id", "c"]]
+    history = {row["_valid_from"]: (row["c"], row["_other"]) for row in tables.history("t").where("id = 1").collect()}
+    assert history == {2: (None, {"a": '"x"', "b": '"y"'}), 3: ("x", {"b": '"y"'}), 4: ("x", None)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("\N{MICRO SIGN}", "\N{GREEK SMALL LETTER MU}"), ("i", "ı"), ("s", "ſ"), ("İ", "i"), ("\N{KELVIN SIGN}", "k")],
+)
+def test_columns_that_are_one_to_spark_leave_a_table_out(
+    spark: SparkSession, tmp_path: Path, one: str, other: str
+) -> None:
+    order = Order()
+    order.of(f'CREATE TABLE t (id INTEGER PRIMARY KEY, "{one}" TEXT, "{other}" TEXT)')
+    assert run(spark, tmp_path, order, "INSERT INTO t VALUES (1, 'a', 'b')").left_out.keys() == {"t"}
+    assert run(spark, tmp_path, order, "UPDATE t SET id = 2").left_out.keys() == {"t"}
+
+
+def test_who_could_not_write_a_table_says_so_once_the_others_are_written(spark: SparkSession, tmp_path: Path) -> None:
+    """Else they would still write while the next pipeline does."""
+    order = Order()
+    made = [f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, n INTEGER)" for name in "ab"]
+    run(spark, tmp_path, order, *made, *(f"INSERT INTO {name} VALUES (1, 0)" for name in "ab"))
+    (before,) = tables_book.read(tmp_path).tables["b"].current
+    (tmp_path / tables_book.ASIDE / "a").rmdir()
+    (tmp_path / tables_book.ASIDE / "a").touch()
+    with pytest.raises(Exception, match=r"aside/a"):
+        run(spark, tmp_path, order, "UPDATE a SET n = 1", "UPDATE b SET n = 1")
+    assert {path.name for path in (tmp_path / "current" / "b").iterdir()} > {Path(before).name}
+    (tmp_path / tables_book.ASIDE / "a").unlink()
+    run(spark, tmp_path, order)
+    assert rows(spark, tmp_path, "b") == [{"id": 1, "n": 1}]
+
+
 def test_what_a_dropped_table_held_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     order = Order()
     made = "CREATE TABLE gone (id INTEGER PRIMARY KEY, a BLOB)", "INSERT INTO gone VALUES (1, x'ff00')"
@@ -213,7 +273,7 @@ def test_a_base_is_taken_by_who_could_not_begin_without_it_or_with_another(spark
         run(spark, into, order)
     junk = tmp_path / "junk.db"
     junk.write_bytes(b"this is no database" * 1000)
-    for base, why in ((backup(order, 20, tmp_path), "too old"), (junk, "damaged")):
+    for base, why in ((backup(order, 20, tmp_path), "too old"), (junk, "no file that `greenline backup`")):
         with pytest.raises(NotRead, match=rf"{base.name} cannot be what this archive begins with: .*{why}"):
             Running(spark, into, Told(order), base=base)
         with pytest.raises(Discarded, match="greenline backup"):

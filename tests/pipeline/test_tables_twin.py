@@ -32,7 +32,8 @@ def grow(order: Order, chance: random.Random) -> None:
                 "DROP TABLE t",
                 "ALTER TABLE m RENAME TO t",
             )
-            order.of(*chance.choice((kept, ("DROP TABLE t", f"CREATE TABLE t {anew}"))))
+            wider, narrower = "ALTER TABLE t ADD COLUMN more TEXT DEFAULT 'm'", "ALTER TABLE t DROP COLUMN more"
+            order.of(*chance.choice((kept, ("DROP TABLE t", f"CREATE TABLE t {anew}"), (wider,), (narrower,))))
         order.of(
             *chance.choices(
                 (

@@ -20,7 +20,7 @@ from greenline.cli.reach import At, Ca, Place, User, reach
 from greenline.cli.say import Misuse, Page, Status, as_json, aside, hush, line, out, progress
 from greenline.client import Error, TimedOut, Unreachable
 from greenline.pipeline import progress as reported
-from greenline.pipeline import session
+from greenline.pipeline import session, tables_book
 from greenline.pipeline.causes import cause
 from greenline.pipeline.java import NoSpark
 from greenline.pipeline.progress import Progress
@@ -96,7 +96,9 @@ def run(
         return
     for text in _summary(ended):
         line(text)
-    aside(f"{time.monotonic() - begun:.1f} s; the files are named in {into / 'tables.json'}")
+    named = into / tables_book.FILE
+    where = f"the files are named in {named}" if named.exists() else "there is nothing to make tables of"
+    aside(f"{time.monotonic() - begun:.1f} s; {where}")
 
 
 @app.command(epilog="Example: greenline pipeline stream --at 10.0.0.1:7600 --user ann --ca ca.pem --into /data/tables")
@@ -284,7 +286,6 @@ def _status_of(error: Exception) -> Status | None:
         reading,
         samples,
         tables,
-        tables_book,
     )
     from greenline.pipeline.twin import Unusable
 

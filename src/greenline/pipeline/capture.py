@@ -6,8 +6,9 @@ between, or changed twice, comes to what is left of it. SQLite's own changesets 
 their primary key.
 
 The hook does not tell everything: not what a change of the schema does to rows, nor what was there before a transaction
-that an action has rolled back; and a row with a generated column, or with text that is no UTF-8, cannot be read in it.
-Such a bundle is odd: whoever applies it does so again, and looks before and after (`look`, `between`).
+that an action has rolled back; and a row with a generated column, or with text that is no UTF-8, cannot be read in it,
+nor one of a table that has other columns by now. Such a bundle is odd: whoever applies it does so again, and looks
+before and after (`look`, `between`).
 
 Rows have the columns that are stored; a generated one follows from them. Of virtual tables and of what lies beneath
 them nothing is told, nor of Greenline's own tables, which hold what passwords are checked against.
@@ -15,17 +16,22 @@ them nothing is told, nor of Greenline's own tables, which hold what passwords a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 import apsw
 import msgspec
 
+from greenline.database.sqlite.rows import folded
 from greenline.database.sqlite.tables import OURS
 from greenline.pipeline.captured import Column, Key, Row, Table, by_key, keyed, rows_of, stored, tables_of
 
 INSERT, DELETE = "insert", "delete"
 BEFORE, AFTER = "update_preimage", "update_postimage"
 
+_QUOTES = str.maketrans(dict.fromkeys("\"'`[]", " "))
+_UNREAD = (apsw.Error, ValueError, LookupError)
+"""What cannot be read in the hook: a value, or a row that has other columns than its table is known to have."""
 _SHAPES = "SELECT name, rootpage, sql FROM sqlite_schema WHERE type = 'table'"
 _VERSION = "PRAGMA schema_version"
 _encode = msgspec.msgpack.Encoder().encode
@@ -112,14 +118,13 @@ class Capture:
             found += self._changes_of(self._tables[name], self._touched[name])
         return found
 
-    def named(self) -> Named:
-        """What the bundle that was applied may have changed."""
-        shapes = self._read_shapes()
-        of_schema = {name for name in shapes | self._shapes if shapes.get(name) != self._shapes.get(name)}
-        return Named({name: set(rows) for name, rows in self._touched.items()}, frozenset(self._whole | of_schema))
+    def named(self, statements: Iterable[str]) -> Named:
+        """What the bundle that was applied, by these, may have changed."""
+        whole = self._whole | self._of_schema() | _dropped(statements, self._tables)
+        return Named({name: set(rows) for name, rows in self._touched.items()}, frozenset(whole))
 
     def everything(self) -> Named:
-        return Named({}, frozenset(self._tables) | self.named().whole)
+        return Named({}, frozenset(self._tables.keys() | self._whole | self._of_schema()))
 
     def look(self, named: Named) -> dict[str, Seen]:
         """These rows as they are now, of the tables that there are now."""
@@ -158,7 +163,7 @@ class Capture:
             if rowid not in rows:
                 try:
                     rows[rowid] = (rowid, *stored(table, update.old or ()))
-                except (apsw.Error, UnicodeDecodeError):
+                except _UNREAD:
                     rows[rowid] = None
                     self._is_unread = True
             if update.rowid_new not in rows:
@@ -174,7 +179,7 @@ class Capture:
                 if (new := update.new) is not None:
                     rows.setdefault(keyed(table, stored(table, new))[0], None)
                 return
-        except (apsw.Error, UnicodeDecodeError):
+        except _UNREAD:
             pass
         self._whole.add(table.name)
         self._is_unread = True
@@ -203,8 +208,26 @@ class Capture:
         self._tables.clear()
         self._tables.update(tables_of(self._connection))
 
+    def _of_schema(self) -> set[str]:
+        """Tables that are there since, or not any more, or not as they were."""
+        shapes = self._read_shapes()
+        return {name for name in shapes | self._shapes if shapes.get(name) != self._shapes.get(name)}
+
     def _read_shapes(self) -> dict[str, Row]:
         return {str(row[0]): row for row in self._connection.execute(_SHAPES, prepare_flags=OURS)}
+
+
+def _dropped(statements: Iterable[str], tables: Iterable[str]) -> set[str]:
+    """Those that may have been dropped: made again as they were, on the pages that had become free, they look the same.
+    A table is named in what drops it, however it is quoted; and to name it too often only takes time."""
+    dropping = [said for said in map(_plainly, statements) if "drop" in said]
+    patterns = {name: re.compile(rf"(?<!\w){re.escape(_plainly(name))}(?!\w)") for name in tables} if dropping else {}
+    return {name for name, pattern in patterns.items() if any(pattern.search(f" {said} ") for said in dropping)}
+
+
+def _plainly(text: str) -> str:
+    """Without quotes, and in one case."""
+    return folded(" ".join(text.translate(_QUOTES).split()))
 
 
 def between(before: dict[str, Seen], after: dict[str, Seen]) -> list[Changed]:

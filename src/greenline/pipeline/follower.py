@@ -192,7 +192,8 @@ class Follower:
                 raise
             self._forget_database()
             kept.unlink()
-            raise NotRead(f"{base} cannot be what this archive begins with: {error}") from None
+            why = "it is damaged, or no file that `greenline backup` has made" if _is_damage(error) else error
+            raise NotRead(f"{base} cannot be what this archive begins with: {why}") from None
         if twin.position > archive.last:
             twin.close()
             raise NotRead(
@@ -210,7 +211,7 @@ class Follower:
             try:
                 twin = Twin(self._directory)
             except Unusable as error:
-                if not isinstance(error.__context__, apsw.CorruptError | apsw.NotADBError):
+                if not _is_damage(error):
                     raise
             else:
                 if twin.position >= self.archive.base:
@@ -257,9 +258,9 @@ class Follower:
         """What was taken before something cannot be read is kept. If it cannot be written, this follower is over: what
         its database holds and has not committed is in nobody's segment."""
         self._is_sound = False
-        if goal - self.position >= LONG:
-            self._call_clerk()
         try:
+            if goal - self.position >= LONG:
+                self._call_clerk()
             for piece in self._order.pieces(self._place, goal):
                 with collecting.paused():
                     self._take(piece)
@@ -387,6 +388,10 @@ class Follower:
         self._pending = None
         self._comparisons += 1
         self._checked.write_text(f"{position} {stands.where.server}\n")
+
+
+def _is_damage(error: Exception) -> bool:
+    return isinstance(error.__context__, apsw.CorruptError | apsw.NotADBError)
 
 
 def asks(reach: Reach) -> Stands:

@@ -142,10 +142,21 @@ def _plain(changes: pa.RecordBatch, own: Sequence[pa.Field]) -> list[pa.Array] |
 
 
 def clashing(columns: Iterable[tuple[str, str]], ours: Collection[str] = _OUR_NAMES) -> list[str]:
-    """Those that are named like ours, or like each other: to Spark letters of any alphabet have two cases."""
+    """Those that are named like ours, or like each other to Spark."""
     names = [name for name, _ in columns]
-    times = Counter(map(str.lower, names))
-    return [name for name in names if name.lower() in ours or times[name.lower()] > 1]
+    times = Counter(map(_to_spark, names))
+    return [name for name in names if _to_spark(name) in ours or times[_to_spark(name)] > 1]
+
+
+def _to_spark(name: str) -> str:
+    """Names that come to the same are one: letters of any alphabet have two cases, and Java compares the large letters
+    and then the small ones of them, one by one."""
+    return "".join(_small(letter.upper() if len(letter.upper()) == 1 else letter) for letter in name)
+
+
+def _small(letter: str) -> str:
+    """For Java a letter has one small one."""
+    return letter.lower()[:1]
 
 
 def is_alike(one: str, other: str) -> bool:

@@ -158,8 +158,11 @@ class Tables:
         changes = self.log(CHANGES, first, last).where(f.col("table") == table)
         return joined([Step("typed", ("changes",), versions.typed(schema))], {"changes": changes})["typed"]
 
-    def followed(self, table: str, there: DataFrame | None, schema: pa.Schema, stretch: Stretch) -> DataFrame:
-        """What was there, and what was changed since."""
+    def followed(self, table: str, there: DataFrame | None, stretch: Stretch) -> DataFrame:
+        """What was there, and what was changed since, in the columns that the table has then."""
+        columns = self.known_columns(table, stretch.last)
+        clashing = versions.clashing(columns)  # in a stretch that others follow; their values are in `_other`
+        schema = source_table.schema_of(each for each in columns if each[0] not in clashing)
         changes = self.typed(table, schema, stretch.first, stretch.last)
         if stretch.is_retold:
             changes = versions.retold(changes, stretch.first)
@@ -168,15 +171,17 @@ class Tables:
         return joined([Step("followed", ("there", "typed"), versions.followed)], frames)["followed"]
 
     def stretches(self, table: str, first: int, last: int) -> list[Stretch]:
-        """These positions, cut wherever a column of the table has got another type than it ever had."""
-        found, known = [Stretch(first, last)], dict[str, pa.DataType]()
+        """These positions, cut wherever a column of the table is gone, or has got another type than it ever had: what
+        rows were until then is shown in the columns that they had."""
+        found, known, had = [Stretch(first, last)], dict[str, pa.DataType](), set[str]()
         for since, columns in self._definitions(table, last):
             types = {column.name.lower(): source_table.type_of(column.declared) for column in columns}
-            if since >= first and any(known.get(name, kind) != kind for name, kind in types.items()):
+            is_another = had - types.keys() or any(known.get(name, kind) != kind for name, kind in types.items())
+            if since >= first and is_another:
                 before = found.pop()
                 found += [Stretch(before.first, since - 1, before.is_retold)] if before.first < since else []
                 found.append(Stretch(since, last, is_retold=True))
-            known |= types
+            known, had = known | types, set(types)
         return found
 
     def _definitions(self, table: str, last: int) -> Iterator[tuple[int, tuple[Column, ...]]]:
@@ -207,8 +212,7 @@ class Tables:
             if stretch.is_retold and there is not None:
                 yield versions.ended(there, stretch.first)
                 there = None
-            schema = source_table.schema_of(self.known_columns(table, stretch.last))
-            made = versions.versions(self.followed(table, there, schema, stretch))
+            made = versions.versions(self.followed(table, there, stretch))
             if stretch.last == position:
                 yield made
             else:

@@ -8,7 +8,7 @@ any other makes its current state anew, and adds what is over to its history. Be
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
@@ -71,8 +71,11 @@ def write(tables: Tables, to: Place) -> Book:
         return before
     first = tables.first_unwritten
     kinds = glance.kinds(tables.files(CHANGES, first, last), first, last)
-    names = sorted(kinds)
-    made = list(_THREADS.map(lambda name: _written(tables, name, kinds[name], first, last), names))
+    # What was left out may have lost the columns that it was left out for, without a row that was changed.
+    names = sorted(kinds.keys() | {name for name, table in before.tables.items() if table.left_out})
+    writing = [_THREADS.submit(_written, tables, name, kinds.get(name, set()), first, last) for name in names]
+    wait(writing)  # also if one of them has failed: nobody writes once the directory is another pipeline's
+    made = [each.result() for each in writing]
     known = {
         **dict.fromkeys(tables.asked(lambda archive: archive.tables(last)), Table()),
         **before.tables,
@@ -112,12 +115,12 @@ def _followed(tables: Tables, name: str, before: Table, stretch: Stretch) -> Tab
     history = before.history
     there = tables.stored(before.current) if before.current else None
     if there is not None and stretch.is_retold:
-        aside = tables.place / directory(ASIDE, f"{name} over", stretch.first, stretch.first)
+        over = directory(HISTORY, name, stretch.first, stretch.first) + "-over"
+        aside = _aside(tables, over)
         versions.ended(there, stretch.first).write.mode("overwrite").parquet(str(aside))
-        history += _put(aside, tables.place, directory(HISTORY, name, stretch.first, stretch.first) + "-over")
+        history += _put(aside, tables.place, over)
         there = None
-    schema = source_table.schema_of(tables.known_columns(name, stretch.last))
-    followed = tables.followed(name, there, schema, stretch)
+    followed = tables.followed(name, there, stretch)
     seen = Observation()
     counted = followed.observe(seen, f.count_if(versions.contradicts()).alias("contradictions"))
     made = _save(tables, name, versions.versions(counted), stretch.first, stretch.last)
@@ -132,9 +135,14 @@ def _joined(tables: Tables, directories: tuple[str, ...]) -> tuple[str, ...]:
     last, wanted = _alike(tables, directories)
     if not last:
         return directories
-    aside = tables.place.joinpath(ASIDE, *Path(wanted).parts[1:])
+    aside = _aside(tables, wanted)
     tables_inserting.join(aside, [tables.place / each for each in last])
     return directories[: -len(last)] + _put(aside, tables.place, wanted)
+
+
+def _aside(tables: Tables, wanted: str) -> Path:
+    """Where a directory is written before it is put where it is wanted."""
+    return tables.place.joinpath(ASIDE, *Path(wanted).parts[1:])
 
 
 def _save(tables: Tables, name: str, found: DataFrame, first: int, last: int) -> Table:

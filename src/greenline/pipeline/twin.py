@@ -24,6 +24,7 @@ from greenline.kernel.actions import Outcome, Verdict
 from greenline.kernel.statements import Failure, reply_of
 from greenline.pipeline.capture import Capture, Changed, Named, between
 from greenline.pipeline.captured import Column
+from greenline.pipeline.rows_opened import opened
 
 WAL_BYTES = 64 << 20
 """A write-ahead log that is longer after a commit is brought to the main file, while the next bundles are applied."""
@@ -137,7 +138,7 @@ class Twin:
     ) -> tuple[tuple[Outcome, ...], list[Changed]]:
         """A bundle that is odd: undo it, and look before and after."""
         capture, was_stopped = self._capture, _are_stopped(outcomes)
-        named = capture.everything() if was_stopped else capture.named()
+        named = capture.everything() if was_stopped else capture.named(opened(bundle.actions).statements)
         self._undo()
         before = capture.look(named)
         if was_stopped:

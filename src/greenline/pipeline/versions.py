@@ -112,10 +112,12 @@ def together(frames: Iterable[DataFrame]) -> DataFrame:
 
 def shaped(versions: DataFrame, schema: pa.Schema) -> DataFrame:
     """The columns of this schema, and then ours that are there. A value that another type was declared for, and that
-    does not fit, is in `_other` from now on."""
+    does not fit, is in `_other` from now on; so is one whose column is gone."""
     kinds = {name.lower(): kind for name, kind in versions.dtypes}
     own = [field for field in from_arrow_schema(schema) if field.name not in _BESIDE]
-    lost = {field.name: kinds[field.name.lower()] for field in own if not _fits(kinds, field)}
+    wanted = {field.name.lower() for field in own}
+    gone = {name: kind for name, kind in versions.dtypes if name not in _BESIDE and name.lower() not in wanted}
+    lost = {field.name: kinds[field.name.lower()] for field in own if not _fits(kinds, field)} | gone
     if lost:
         shown = f.map_from_arrays(f.array(*map(f.lit, lost)), f.array(*(_json(*each) for each in lost.items())))
         found = f.map_filter(shown, lambda _, value: value.isNotNull())
