@@ -212,7 +212,15 @@ def test_changes_of_a_table_itself_are_changes_of_its_rows(twin: Twin) -> None:
     assert indexed == []
 
 
-@pytest.mark.parametrize("drop", ["DROP TABLE t", 'drop\n/* it */table if exists "T"', "DROP TABLE main.[t]"])
+@pytest.mark.parametrize(
+    "drop",
+    [
+        ("DROP TABLE t",),
+        ('drop\n/* it */table if exists "T"',),
+        ("DROP TABLE main.[t]",),
+        ("ALTER TABLE t RENAME TO u", "DROP TABLE u"),
+    ],
+)
 @pytest.mark.parametrize(
     "made",
     [
@@ -222,16 +230,16 @@ def test_changes_of_a_table_itself_are_changes_of_its_rows(twin: Twin) -> None:
     ],
 )
 def test_a_table_that_is_dropped_and_made_again_just_as_it_was_has_lost_its_rows(
-    twin: Twin, made: str, drop: str
+    twin: Twin, made: str, drop: tuple[str, ...]
 ) -> None:
     """On the page that has become free, it looks as if it had been there all the time."""
     order, copy = Order(), Copy()
     values = "3, 'new', 0" if "oid" in made else "3, 'new'"
     old = "(1, 'old', 0), (2, 'old', 0)" if "oid" in made else "(1, 'old'), (2, 'old')"
     copy.take(twin.apply(order.of(made, f"INSERT INTO t VALUES {old}"))[1])
-    copy.take(twin.apply(order.of(drop, made, f"INSERT INTO t VALUES ({values})"))[1])
+    copy.take(twin.apply(order.of(*drop, made, f"INSERT INTO t VALUES ({values})"))[1])
     assert len(copy.content()["t"]) == 1
-    copy.take(twin.apply(order.of(drop, made))[1])
+    copy.take(twin.apply(order.of(*drop, made))[1])
     assert copy.content() == {}
 
 

@@ -219,10 +219,12 @@ class Capture:
 
 def _dropped(statements: Iterable[str], tables: Iterable[str]) -> set[str]:
     """Those that may have been dropped: made again as they were, on the pages that had become free, they look the same.
-    A table is named in what drops it, however it is quoted; and to name it too often only takes time."""
-    dropping = [said for said in map(_plainly, statements) if "drop" in said]
-    patterns = {name: re.compile(rf"(?<!\w){re.escape(_plainly(name))}(?!\w)") for name in tables} if dropping else {}
-    return {name for name, pattern in patterns.items() if any(pattern.search(f" {said} ") for said in dropping)}
+    A table is named in what drops it, or gives it another name before, however it is quoted; and to name it too often
+    only takes time."""
+    said = " ; ".join(each for each in map(_plainly, statements) if "drop" in each or "rename" in each)
+    if "drop" not in said:
+        return set()
+    return {name for name in tables if re.search(rf"(?<!\w){re.escape(_plainly(name))}(?!\w)", f" {said} ")}
 
 
 def _plainly(text: str) -> str:
