@@ -19,6 +19,8 @@ SEED = os.environ.get("NODE_STORM_SEED", "0")
 NAMES = "p q r s t"
 LONG_S = 5.0
 """Nobody is down, stopped or cut off for longer: the storm would blow over a dead cluster."""
+MOST_TIMES = 5
+"""After the storm somebody may be taken for lost so often."""
 
 
 class Storm:
@@ -86,10 +88,26 @@ class Storm:
         self.down.clear()
 
 
+def tell_all_that_it_is_over(nodes: dict[ProcId, Process]) -> None:
+    """In one configuration of all. On a busy machine somebody may be taken for lost once more, and is not told what was
+    said without them: then it is said again."""
+    for time_said in range(MOST_TIMES):
+        until(nodes.values(), f"{{{NAMES}}}", patience=60.0)
+        there, line = [each.configurations for each in nodes.values()], f"it is over {time_said}"
+        nodes["p"].say(line)
+        deadline = time.monotonic() + 60.0
+        while [each.configurations for each in nodes.values()] == there:
+            if all(each.last(line).endswith(line) for each in nodes.values()):
+                return
+            assert time.monotonic() < deadline, {each.name: each.heard[-3:] for each in nodes.values()}
+            for each in nodes.values():
+                each.listen(0.02)
+    raise AssertionError(f"no configuration has lasted: {[each.configurations[-3:] for each in nodes.values()]}")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 def test_a_storm_on_real_processes_breaks_no_rule_and_ends_in_one_configuration(tmp_path: Path) -> None:
-    everybody = f"{{{NAMES}}}"
     with Lab(NAMES, seed=SEED) as lab, cluster(tmp_path, NAMES, lab) as nodes:
         storm = Storm(nodes, lab, SEED)
         end = time.monotonic() + SECONDS
@@ -100,9 +118,7 @@ def test_a_storm_on_real_processes_breaks_no_rule_and_ends_in_one_configuration(
                 for each in nodes.values():
                     each.listen(0.001)
         storm.calm()
-        until(nodes.values(), everybody, patience=60.0)
-        nodes["p"].say("it is over")
-        until(nodes.values(), "p: it is over", patience=60.0)
+        tell_all_that_it_is_over(nodes)
         rest(nodes)
     rows = collected(tmp_path, nodes)
     killed = sum(len(each.killed) for each in nodes.values())
