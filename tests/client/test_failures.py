@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from greenline.client import OutcomeUnknown, Refused, TimedOut, Unreachable, link
+from greenline.client import OperationalError, OutcomeUnknown, Refused, TimedOut, Unreachable, link
 from greenline.kernel.actions import WINDOW, unpack
 from greenline.replication import port
 from tests.client.places import CREDENTIAL, INSERT, TABLE, Stage, client, play, until
@@ -385,6 +385,26 @@ def test_a_change_of_the_cluster_is_not_asked_twice() -> None:
                 await asked
             await db.execute(TABLE)
             assert server.changes == 1
+
+    play(story)
+
+
+def test_that_a_replica_leaves_is_asked_until_it_is_answered() -> None:
+    """Also if it was asked of the one that leaves, and that one was stopped before its answer came."""
+
+    async def story(stage: Stage) -> None:
+        p, q = await stage.server("p"), await stage.server("q")
+        cables = [await stage.cable(server) for server in (p, q)]
+        async with client(*cables, user="operator", password=CREDENTIAL) as db:
+            here, there = (p, q) if db.address == cables[0].address else (q, p)
+            here.is_mute = True
+            asked = asyncio.create_task(db.admin.leave(here.name))
+            await until(lambda: here.changes == 1)
+            for cable in cables:
+                cable.cut()
+            with pytest.raises(OperationalError, match="nothing comes of Leave"):
+                await asked
+            assert there.changes == 1
 
     play(story)
 

@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 from greenline.cli.local import Local, add
+from greenline.cli.reach import reach
 from greenline.client import Colour, NotSupportedError, Unauthorised
 from greenline.kernel.identities import ProcId
 from greenline.node.calls import call
+from greenline.node.config import written
 from greenline.node.envelope import credential
 from greenline.node.status import Status
 from greenline.replication.standing import Standing
@@ -183,6 +185,28 @@ def test_a_leaver_that_dies_before_it_is_let_go_is_let_go_when_it_is_back(tmp_pa
         until_primary(local, "p q r")
 
         local.kill("s")
+        local.restart("s")
+        until(lambda: status(local, "s").left is not None)
+        until_primary(local, "p q r")
+
+
+def test_a_leave_is_answered_though_the_leaver_was_asked_and_dies_first(tmp_path: Path) -> None:
+    """It is alone, so what it is asked is not ordered before it is killed; then the others are asked."""
+
+    async def story(local: Local) -> None:
+        at_s = msgspec.structs.replace(reach(tmp_path), addresses=written(local.configs["s"].clients["s"]))
+        async with at_s.connected() as db:
+            asked = asyncio.create_task(db.admin.leave("s"))
+            await db.query("SELECT 1", consistency="weak")
+            local.kill("s")
+            await asked
+
+    with databases(tmp_path, "p q r s") as local:
+        local.cut("p q r | s")
+        until_alone(local, "s")
+        asyncio.run(story(local))
+        until_primary(local, "p q r")
+        local.heal()
         local.restart("s")
         until(lambda: status(local, "s").left is not None)
         until_primary(local, "p q r")

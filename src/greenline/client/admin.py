@@ -1,6 +1,7 @@
 """What administrators ask: who may use the cluster, who its replicas are, and how much each counts.
 
-These have no identity of their own: one whose connection is lost is not asked again, but raises `OutcomeUnknown`.
+These have no identity of their own: one whose connection is lost is not asked again, but raises `OutcomeUnknown`. Only
+`leave` and `remove` are, because to leave twice is to leave.
 """
 
 from __future__ import annotations

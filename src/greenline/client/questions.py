@@ -1,5 +1,6 @@
 """Questions: what is asked of a node and answered once. Those that change nothing are asked again, of whoever is there,
-until they are answered; a change of the cluster itself has no identity, and is asked once.
+until they are answered. A change of the cluster itself has no identity, and is asked once; but for a replica's leave,
+which happens once however often it is asked for, since names are never used again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from greenline.access import wire
 from greenline.client.connection import Connection
 from greenline.client.errors import InterfaceError, OutcomeUnknown, refusal_of
 from greenline.client.patience import TRIES, is_about_the_node, pause_s
+from greenline.replication.port import Leave
 
 Asked = wire.Read | wire.Digests | wire.Administer | wire.Appoint | wire.Survive
 
@@ -26,7 +28,11 @@ class Question:
 
     @property
     def may_be_repeated(self) -> bool:
-        return isinstance(self.message, wire.Read | wire.Digests)
+        match self.message:
+            case wire.Read() | wire.Digests() | wire.Administer(change=Leave()):
+                return True
+            case _:
+                return False
 
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
