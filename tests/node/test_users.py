@@ -237,7 +237,7 @@ def test_passwords_are_checked_by_threads_that_stand_back() -> None:
 
     before = os.getpriority(os.PRIO_PROCESS, 0)
     asyncio.run(story())
-    assert set(niceness) == {19}
+    assert set(niceness) == {10}
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 

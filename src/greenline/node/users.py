@@ -39,8 +39,10 @@ RANKS = {"read": 0, "write": 1, "admin": 2}
 USER = re.compile(r"[^\s:\x00-\x1f\x7f](?:[^:\x00-\x1f\x7f]{0,62}[^\s:\x00-\x1f\x7f])?")
 """No colon: HTTP could not carry it."""
 _THREADS = 2
-_STANDS_BACK = 19
-"""How nice they are: guesses take the time that nobody else wants."""
+_STANDS_BACK = 10
+"""How nice they are: where others want all the time there is, guesses get a tenth of it. At 19 they would get a
+hundredth: then nobody is let in beside two busy processes, and one that is put off while it holds the interpreter's
+lock holds up the loop."""
 _REMEMBERED = 4096
 _SHOWN = 64
 """Characters of a name that is none."""
