@@ -72,6 +72,9 @@ class Register:
         seen = {each.seen for each in told if each.kind == "read"}
         for each in of_kinds(told, "compare and set"):
             seen |= {each.value[0], each.seen[1]}
+        untold = list(filter(_may_have_changed, operations))
+        while more := {each.value[0] for each in of_kinds(untold, "compare and set") if _new(each) in seen} - seen:
+            seen |= more  # what one had to find that may have written what was seen
         return [each for each in operations if each.is_ok or (_may_have_changed(each) and _new(each) in seen)]
 
 

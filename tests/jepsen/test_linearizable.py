@@ -33,6 +33,8 @@ GOOD_REGISTERS = [
     "0-1 write 1; 2-? cas 1 2; 3-4 read 1; 5-6 read 2",
     "0-1 write 1; 2-? write 2; 3-4 cas 1 3 no 2; 5-6 read 2",
     "0-1 write 1; 2-3 write 2 !; 4-5 read 1",
+    "0-? write 1; 0-? cas 1 2; 3-4 read 2",
+    "0-? write 1; 0-? cas 2 3; 0-? cas 1 2; 3-4 read 3",
 ]
 
 BAD_REGISTERS = {
