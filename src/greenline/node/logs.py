@@ -30,7 +30,7 @@ class Logger:
         if format_ is LogFormat.CONSOLE:
             last = structlog.dev.ConsoleRenderer(colors=stream.isatty())
         self._log = structlog.wrap_logger(
-            structlog.PrintLogger(stream),
+            structlog.WriteLogger(stream),  # each line at once, lest what others write comes between it and its end
             processors=[
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
