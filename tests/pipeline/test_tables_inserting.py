@@ -27,6 +27,7 @@ def directory(place: Path, *files: list[int], name: str = "a") -> Path:
     place.mkdir()
     for number, values in enumerate(files):
         pq.write_table(pa.table({name: values}), place / f"{number}.parquet")
+    tables_book.list_files(place)
     return place
 
 
@@ -49,6 +50,7 @@ def test_only_directories_with_the_same_columns_become_one(tmp_path: Path) -> No
     assert tables_inserting.alike(parts[:2]) == 1
     torn = directory(tmp_path / "torn", [1])
     pq.write_table(pa.table({"a": ["text"]}), torn / "1.parquet")
+    tables_book.list_files(torn)
     assert tables_inserting.alike([*parts, torn]) == 0
 
 

@@ -184,7 +184,7 @@ def test_a_directory_that_is_replaced_stays_for_those_who_read_it(spark: SparkSe
     assert [row["a"] for row in reader.collect()] == ["1"]
 
 
-@pytest.mark.parametrize("how", ["lost", "torn"])
+@pytest.mark.parametrize("how", ["lost", "torn", "overwritten"])
 def test_a_table_whose_files_are_lost_or_torn_says_so_and_is_made_again(
     spark: SparkSession, tmp_path: Path, how: str
 ) -> None:
@@ -192,11 +192,18 @@ def test_a_table_whose_files_are_lost_or_torn_says_so_and_is_made_again(
     run(spark, tmp_path, order, "CREATE TABLE t (id INTEGER PRIMARY KEY, a)", "INSERT INTO t VALUES (1, 1)")
     (kept,) = tables_book.read(tmp_path).tables["t"].current
     for path in tables_book.files_in(tmp_path / kept):
-        if how == "lost":
-            path.unlink()
-        else:
-            os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(BadBook, match=r"bring it back, or remove tables\.json"):
+        size = path.stat().st_size
+        match how:
+            case "lost":
+                path.unlink()
+            case "torn":
+                os.truncate(path, size // 2)
+            case "overwritten":
+                path.write_bytes(bytes(size))
+    remedy = r"bring it back, or remove tables\.json"
+    with pytest.raises(BadBook, match=remedy):
+        Tables(spark, tmp_path).current("t")
+    with pytest.raises(BadBook, match=remedy):
         run(spark, tmp_path, order, "UPDATE t SET a = 2")
     (tmp_path / tables_book.FILE).unlink()
     run(spark, tmp_path, order)

@@ -201,9 +201,28 @@ def test_the_book_is_read_as_it_was_written_and_refused_if_it_is_of_another_form
     tables_book.remove_unused(tmp_path, book, grace=0.0)
     assert [str(each.relative_to(tmp_path)) for each in (tmp_path / "current" / "t").iterdir()] == [kept]
 
-    (tmp_path / tables_book.FILE).write_bytes(msgspec.json.encode(msgspec.structs.replace(book, version=2)))
-    with pytest.raises(BadBook, match="the form 2"):
+    (tmp_path / tables_book.FILE).write_bytes(msgspec.json.encode(msgspec.structs.replace(book, version=1)))
+    with pytest.raises(BadBook, match="the form 1"):
         tables_book.read(tmp_path)
+
+
+def test_a_directory_knows_its_files_and_misses_each(tmp_path: Path) -> None:
+    """One of several would not be missed by who reads them all."""
+    for name in ("1.parquet", "2.parquet", ".1.parquet.crc", "_SUCCESS"):
+        (tmp_path / name).write_text(name)
+    tables_book.list_files(tmp_path)
+    (tmp_path / "3.parquet").touch()  # of nobody's
+    assert tables_book.files_in(tmp_path) == [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+
+    (tmp_path / "1.parquet").write_text("1.pa")
+    with pytest.raises(BadBook, match=r"1\.parquet has 4 bytes, not 9; bring it back"):
+        tables_book.files_in(tmp_path)
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(BadBook, match=r"not as it was written: .*1\.parquet"):
+        tables_book.files_in(tmp_path)
+    (tmp_path / tables_book.LIST).write_text("{")
+    with pytest.raises(BadBook, match="not as it was written"):
+        tables_book.files_in(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["..", "_x", "a/b", "ä ö", "%2E"])

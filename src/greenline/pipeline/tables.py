@@ -150,9 +150,9 @@ class Tables:
 
     def _stored_in(self, directory: str) -> DataFrame:
         """For Spark it would be a job of its own to see which columns it has."""
-        path = self.place / directory
-        schema = tables_book.schema_of(tables_book.files_in(path)[0])
-        return self.spark.read.schema(from_arrow_schema(schema)).parquet(str(path))
+        files = tables_book.files_in(self.place / directory)
+        schema = tables_book.schema_of(files[0])
+        return self.spark.read.schema(from_arrow_schema(schema)).parquet(*map(str, files))
 
     def typed(self, table: str, schema: pa.Schema, first: int, last: int) -> DataFrame:
         changes = self.log(CHANGES, first, last).where(f.col("table") == table)

@@ -5,6 +5,8 @@
     current/TABLE/{first}-{last}/          the rows that a table has, each with the position it is so from
     history/TABLE/{first}-{last}/          the rows that it had, each with the positions it was so from and to
 
+    .../_files.json                        which files a directory has, and how large each is
+
 A directory is written aside, put in its place, and named in the book once all of them are there; the book itself is put
 in place of the last one. So a kill at any moment leaves what was right before, and what was begun is made again, from
 the same positions to the same rows. A directory that is not needed any more stays for a while, for those who read.
@@ -25,8 +27,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-VERSION = 1
+VERSION = 2
 FILE = "tables.json"
+LIST = "_files.json"
+"""Spark and others pass over what begins like that."""
 KINDS = CURRENT, HISTORY = "current", "history"
 ASIDE = ".aside"
 _REMEDY = f"bring it back, or remove {FILE}, and the tables are made again"
@@ -103,11 +107,22 @@ def folder(table: str) -> str:
     return f"%{ord(name[0]):02X}{name[1:]}" if name[:1] in (".", "_") else name
 
 
+def list_files(directory: Path) -> None:
+    """Of one that is about to be put in its place."""
+    sizes = {path.name: path.stat().st_size for path in sorted(directory.glob("[!._]*.parquet"))}
+    (directory / LIST).write_bytes(msgspec.json.encode(sizes))
+
+
 def files_in(directory: Path) -> list[Path]:
-    """Raises `BadBook` if there is none."""
-    if found := sorted(directory.glob("[!._]*.parquet")):
-        return found
-    raise BadBook(f"{directory} has no files: {_REMEDY}")
+    """Raises `BadBook` unless they are those that it was given."""
+    try:
+        sizes = msgspec.json.decode((directory / LIST).read_bytes(), type=dict[str, int])
+        found = {name: (directory / name).stat().st_size for name in sizes}
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadBook(f"{directory} is not as it was written: {error}; {_REMEDY}") from None
+    if others := sorted(name for name, size in found.items() if size != sizes[name]):
+        raise BadBook(f"{directory / others[0]} has {found[others[0]]} bytes, not {sizes[others[0]]}; {_REMEDY}")
+    return [directory / name for name in sizes]
 
 
 def schema_of(file: Path) -> pa.Schema:

@@ -168,6 +168,7 @@ def _put(aside: Path, place: Path, wanted: str) -> tuple[str]:
     if path.exists():
         shutil.rmtree(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    tables_book.list_files(aside)
     for each in (*aside.iterdir(), aside):
         force(each)
     aside.replace(path)
