@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -92,6 +93,31 @@ def test_a_cluster_of_three_a_cut_a_heal_a_kill_and_a_restart(greenline: Greenli
         assert terminal.popen.wait(PATIENCE_S) == 0
     local = Local(tmp_path / "local")
     assert [local.pid(name) for name in local.names] == [None, None, None], "also the one that another has started"
+
+
+UP = [sys.executable, "-m", "greenline.cli.main", "up", "-n", "1", "--dir", "local", "--database", "none"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_with_nobody_to_type_it_runs_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals) -> None:
+    """As a script starts it, with an ampersand."""
+    with subprocess.Popen(UP, cwd=tmp_path, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stderr is not None
+        while "nobody is there to type" not in up.stderr.readline():
+            assert up.poll() is None
+        local = Local(tmp_path / "local")
+        assert local.pid("p") is not None
+        up.send_signal(how)
+        assert up.wait(PATIENCE_S) == 0
+    assert local.pid("p") is None
+
+
+@pytest.mark.slow
+def test_what_is_piped_into_it_is_carried_out_to_its_last_line_and_ends_it(tmp_path: Path) -> None:
+    done = subprocess.run(UP, cwd=tmp_path, input="status\np hello\nkill p", capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "p  killed" in done.stdout, "though nothing ends its line"
 
 
 def test_a_directory_with_another_cluster_is_not_touched(greenline: Greenline, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import msgspec
 import typer
@@ -39,6 +39,7 @@ At its prompt:
   kill r           kill -9; restart r
   status           who is up, and in which configuration
   quit             stop everything
+Without anybody to type (greenline up < /dev/null &) it runs until SIGTERM.
 The same from another terminal: greenline sql, status, cut, heal, kill, restart.
 """
 MOST_NODES = 26
@@ -84,16 +85,47 @@ class _Tail:
         return [each.decode(errors="replace") for each in lines]
 
 
+class _Typist:
+    """Whoever types. Input that ends before anything was typed is nobody's, as in a script that ends its line with an
+    ampersand: then the cluster goes on until it is told to stop by a signal."""
+
+    def __init__(self) -> None:
+        self._input: TextIO | None = sys.stdin
+        self._half_a_line = b""
+        self._has_typed = False
+        self.has_gone = False
+
+    def lines(self, within: float) -> list[str]:
+        """What was typed meanwhile."""
+        if self._input is None:
+            time.sleep(within)
+            return []
+        ready, _, _ = select.select([self._input], [], [], within)
+        if not ready:
+            return []
+        typed = os.read(self._input.fileno(), 65_536)
+        if not typed and not self._has_typed:
+            self._input = None
+            aside("nobody is there to type; SIGTERM stops the cluster")
+            return []
+        self._has_typed = True
+        self.has_gone = not typed
+        *lines, self._half_a_line = (self._half_a_line + (typed or b"\n")).split(b"\n")
+        return [each.decode(errors="replace").strip() for each in lines]
+
+
 class _Prompt:
     def __init__(self, local: Local) -> None:
         self._local = local
         self._tails = {name: _Tail(local.log(name)) for name in local.names}
-        self._half_a_line = b""
+        self._typist = _Typist()
         self._rates_at = time.monotonic() + RATES_EVERY_S
 
     def live(self) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a node that ends is nobody's zombie
         signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(signal.SIGHUP, _interrupt)
         try:
             for failure in self._local.start_all():
                 aside(failure)  # the others go on
@@ -113,16 +145,11 @@ class _Prompt:
         self._follow()
         if time.monotonic() >= self._rates_at:
             self._show_rates()
-        ready, _, _ = select.select([sys.stdin], [], [], LOOKS_EVERY_S)
-        if not ready:
-            return True
-        typed = os.read(sys.stdin.fileno(), 65_536)
-        *lines, self._half_a_line = (self._half_a_line + typed).split(b"\n")
-        for command in (each.decode(errors="replace").strip() for each in lines):
+        for command in self._typist.lines(LOOKS_EVERY_S):
             if command == "quit":
                 return False
             self._carry_out(command)
-        return bool(typed)
+        return not self._typist.has_gone
 
     def _carry_out(self, command: str) -> None:
         word, _, rest = command.partition(" ")
