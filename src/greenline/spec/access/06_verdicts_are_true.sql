@@ -4,8 +4,10 @@ WITH refused AS (
     SELECT DISTINCT run, action, position, sub, digest, verdict,
            instr(action, '~') > 0 AS is_relaxed,
            split_part(action, '/', 1) || '/'
-           || CAST(coalesce(TRY_CAST(split_part(action, '/', 2) AS BIGINT), 0) - 1 AS STRING) AS action_before,
-           coalesce(TRY_CAST(split_part(action, '/', 2) AS BIGINT), 0) AS number
+           || CAST(coalesce(CASE WHEN translate(split_part(action, '/', 2), '0123456789', '') = ''
+                                 THEN TRY_CAST(split_part(action, '/', 2) AS BIGINT) END, 0) - 1 AS STRING) AS action_before,
+           coalesce(CASE WHEN translate(split_part(action, '/', 2), '0123456789', '') = ''
+                         THEN TRY_CAST(split_part(action, '/', 2) AS BIGINT) END, 0) AS number
     FROM applied
     WHERE is_kept AND verdict IN ('again', 'released', 'early')
 ),

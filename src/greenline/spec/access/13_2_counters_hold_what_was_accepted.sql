@@ -18,8 +18,10 @@ refused AS (
 ),
 bounds AS (
     SELECT o.run, o.object,
-           sum(coalesce(TRY_CAST(o.argument AS BIGINT), 0)) AS most,
-           sum(CASE WHEN a.run IS NOT NULL AND r.run IS NULL THEN coalesce(TRY_CAST(o.argument AS BIGINT), 0) ELSE 0 END)
+           sum(coalesce(CASE WHEN translate(o.argument, '0123456789', '') = ''
+                             THEN TRY_CAST(o.argument AS BIGINT) END, 0)) AS most,
+           sum(CASE WHEN a.run IS NOT NULL AND r.run IS NULL THEN coalesce(CASE WHEN translate(o.argument, '0123456789', '') = ''
+                                                                                THEN TRY_CAST(o.argument AS BIGINT) END, 0) ELSE 0 END)
                AS least
     FROM operation o
     LEFT JOIN accepted a ON a.run = o.run AND a.action = o.action
@@ -33,4 +35,5 @@ SELECT l.run, l.who AS process, l.object,
 FROM look l
 JOIN bounds b ON b.run = l.run AND b.object = l.object
 JOIN settled s ON s.run = l.run AND s.process = l.who AND s.is_server
-WHERE l.sort = 'final' AND NOT coalesce(TRY_CAST(l.value AS BIGINT) BETWEEN b.least AND b.most, FALSE)
+WHERE l.sort = 'final' AND NOT coalesce(CASE WHEN translate(l.value, '0123456789', '') = ''
+                                             THEN TRY_CAST(l.value AS BIGINT) END BETWEEN b.least AND b.most, FALSE)

@@ -50,7 +50,8 @@ UNION ALL
 SELECT run, process, incarnation, local_index, 'it makes what is not its own: ' || message
 FROM step
 WHERE kind = 'create'
-  AND (split_part(message, '#', 1) <> process OR coalesce(TRY_CAST(split_part(message, '#', 2) AS BIGINT), 0) < 1)
+  AND (split_part(message, '#', 1) <> process OR coalesce(CASE WHEN translate(split_part(message, '#', 2), '0123456789', '') = ''
+                                                               THEN TRY_CAST(split_part(message, '#', 2) AS BIGINT) END, 0) < 1)
 UNION ALL
 SELECT i.run, i.process, i.incarnation, i.local_index, 'it installs a component without itself, or without all its voters'
 FROM installed i

@@ -2,4 +2,4 @@
 SELECT run, list, action, 'it was answered ' || answer AS because
 FROM seen_list
 WHERE substr(answer || ' ', 1, length(list) + 1) <> list || ' '
-   OR (verb = 'append' AND answer NOT LIKE '% ' || argument)
+   OR (verb = 'append' AND right(answer, length(argument) + 1) <> ' ' || argument)

@@ -2,7 +2,8 @@
 -- was lost before it was sent: nobody else marked it in a configuration that its first life was in (notes I18).
 WITH made AS (
     SELECT life, run, process, incarnation, local_index, message AS bundle, kind,
-           CASE WHEN kind = 'recover' THEN sub ELSE coalesce(TRY_CAST(split_part(message, '#', 2) AS BIGINT), 0) END AS number
+           CASE WHEN kind = 'recover' THEN sub ELSE coalesce(CASE WHEN translate(split_part(message, '#', 2), '0123456789', '') = ''
+                                                                  THEN TRY_CAST(split_part(message, '#', 2) AS BIGINT) END, 0) END AS number
     FROM step
     WHERE kind IN ('recover', 'create')
 ),

@@ -2,7 +2,8 @@
 -- then on (of a list: how many values it has). Of two puts at one time the greater session and number are the later.
 WITH done AS (
     SELECT DISTINCT run, object, position, sub, action, argument, verb,
-           CASE WHEN verb = 'add' THEN coalesce(TRY_CAST(argument AS BIGINT), 0) ELSE 0 END AS amount,
+           CASE WHEN verb = 'add' AND translate(argument, '0123456789', '') = ''
+                THEN coalesce(TRY_CAST(argument AS BIGINT), 0) ELSE 0 END AS amount,
            lpad(argument, 15, '0') || ' ' || session || ' ' || lpad(CAST(number AS STRING), 15, '0') || ' '
            || lpad(split_part(request, ' ', 4), 15, '0') AS time_put
     FROM decision
@@ -20,5 +21,7 @@ SELECT run, object, position, sub, argument, nth,
        CASE verb WHEN 'append' THEN CAST(nth AS STRING)
                  WHEN 'write' THEN argument
                  WHEN 'add' THEN CAST(total AS STRING)
-                 ELSE CAST(coalesce(TRY_CAST(split_part(last_put, ' ', 4) AS BIGINT), 0) AS STRING) END AS stands
+                 ELSE CAST(coalesce(CASE WHEN translate(split_part(last_put, ' ', 4), '0123456789', '') = ''
+                                         THEN TRY_CAST(split_part(last_put, ' ', 4) AS BIGINT) END, 0) AS STRING)
+                 END AS stands
 FROM numbered

@@ -11,7 +11,8 @@ WITH based AS (
 SELECT s.life, s.run, s.process, s.incarnation, s.local_index, s.conf, s.message AS bundle, s.colour,
        s.position, s.digest, s.detail, s.base,
        split_part(s.message, '#', 1) AS creator,
-       coalesce(TRY_CAST(split_part(s.message, '#', 2) AS BIGINT), 0) AS bundle_index,
+       coalesce(CASE WHEN translate(split_part(s.message, '#', 2), '0123456789', '') = ''
+                     THEN TRY_CAST(split_part(s.message, '#', 2) AS BIGINT) END, 0) AS bundle_index,
        s.colour = 'green' AND (NOT l.is_over OR s.position <= l.order_kept) 
        AND (g.run IS NULL OR s.position <= g.agreed) AS is_kept
 FROM based s
