@@ -66,6 +66,8 @@ def test_a_trace_is_judged_by_what_it_holds(greenline: Greenline, tmp_path: Path
             "the specification has no folder 'nowhere'; it has access, evs, noticeboard, provider, replication, run",
         ),
         ("evs/9", "no rule 'evs/9'; it has evs/0_1"),
+        ("..", "the specification has no folder '..'; it has access"),
+        (",", "--rules , names none"),
     ],
 )
 def test_a_rule_that_does_not_exist_is_one_clear_message(
@@ -74,6 +76,20 @@ def test_a_rule_that_does_not_exist_is_one_clear_message(
     answer = greenline("audit", traces, "--rules", rules)
     assert answer.status == 2
     assert said in answer.err
+
+
+def test_a_verdict_is_told_though_its_report_cannot_be_written(greenline: Greenline, traces: Path) -> None:
+    """As when the disk is full; here the name is too long for what is written aside."""
+    answer = greenline("audit", traces, "--rules", "evs/3", "--report", traces / ("a" * 254))
+    assert "evs 3 self delivery                                  BROKEN      1" in answer.out
+    assert answer.status == 4
+    assert "could not be written" in answer.err
+
+
+def test_a_master_is_of_spark(greenline: Greenline, traces: Path) -> None:
+    answer = greenline("audit", traces, "--engine", "duckdb", "--master", "local[1]")
+    assert answer.status == 2
+    assert "--master is Spark's" in answer.err
 
 
 def test_what_is_no_trace_is_one_clear_message(greenline: Greenline, tmp_path: Path) -> None:
@@ -118,6 +134,9 @@ def test_a_report_that_cannot_be_written_is_said_before_the_work(greenline: Gree
     assert "nowhere/audit.html: there is no directory" in answer.err
     answer = greenline("audit", tmp_path, "--table", tmp_path / "nowhere" / "broken.parquet")
     assert "nowhere/broken.parquet: there is no directory" in answer.err
+    answer = greenline("audit", tmp_path, "--report", tmp_path)
+    assert answer.status == 2
+    assert "it is a directory, and a file is to be named" in answer.err
     answer = greenline("audit", tmp_path, "--work", tmp_path / "nowhere")
     assert "nowhere: there is no such directory" in answer.err
 

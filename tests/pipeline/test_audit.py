@@ -28,6 +28,8 @@ from greenline.trace.schema import SCHEMA
 from greenline.trace.stream import NotATrace
 from greenline.trace.tables import to_table
 from tests.pipeline.collection import everything
+from tests.spec import test_access_rules as access
+from tests.spec import test_replication_rules as replication
 from tests.spec.small import corrupted, small_execution
 from tests.spec.test_evs_rules import PAIR, changed
 from tests.trace.rows import history, trace
@@ -52,11 +54,11 @@ def rows(found: Verdicts) -> dict[str, tuple[int, list[str]]]:
     return {each.rule.name: (each.count, [repr(one) for one in each.broken]) for each in found.verdicts}
 
 
-def misnumbered(runs: int) -> pa.Table:
+def misnumbered(runs: int, name: str = "run") -> pa.Table:
     """Each run with a row at a wrong place: it breaks rule 0.1, which needs no tables, and so is asked at once."""
     wrong = history("p.1 start\np.1 regular p.1 p\np.1 generate p:1:1 safe")
     wrong[2].local_index = 3
-    return to_table((f"run{number}", wrong) for number in range(runs))
+    return to_table((f"{name}{number}", wrong) for number in range(runs))
 
 
 @contextmanager
@@ -135,6 +137,75 @@ def test_a_large_trace_is_laid_out_in_another_way_with_the_same_verdicts(
     assert on_spark.broken
 
 
+def test_bundles_and_actions_have_digits_for_numbers_only(tmp_path: Path) -> None:
+    """As DuckDB reads 12e0 it would be 12; Spark, and the twins, take it for none."""
+    found = []
+    for number in (r"#\1", r"#\1e0"):
+        texts = [re.sub(r"#(\d+)", number, text) for text in replication.judged_together()]
+        pq.write_table(to_table((str(n), history(text)) for n, text in enumerate(texts)), tmp_path / "odd.parquet")
+        found.append(rows(judged(tmp_path, "duckdb", ("replication/00",)))["replication/00_rows_are_complete"][0])
+    assert found[0] < found[1]
+
+
+@pytest.mark.long
+def test_odd_numbers_and_letters_are_the_same_for_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    texts = [*replication.judged_together(), *access.judged_together()]
+    runs = [
+        (f"{odd} {number}", history(re.sub(r"([#/]\d+)", rf"\1{odd}", text)))
+        for odd in ("e0", ".0", "_0", "\\\\", "%")
+        for number, text in enumerate(texts)
+    ]
+    pq.write_table(to_table(runs), tmp_path / "odd.parquet")
+    folders = ("replication", "access")
+    assert rows(judged(tmp_path, "duckdb", folders)) == rows(judged(tmp_path, "spark", folders))
+
+
+ODD_NAMES = ("kind=start/x", "a[1]/x", "x?", "*/x", "_x", ".x", "x'y")
+"""Each is a pattern, a column, or to be passed over, to one engine or the other."""
+
+
+def write_oddly_named(place: Path) -> None:
+    """With files that would be taken for them; each has a run with a mistake."""
+    for number, name in enumerate(("a1/x", "xa", *ODD_NAMES)):
+        path = place / f"{name}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(misnumbered(1, f"{number}:"), path)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_file_is_judged_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    write_oddly_named(tmp_path)
+    found = judged(tmp_path / f"{name}.parquet", "duckdb", ("evs/0_1",))
+    assert (found.counts.runs, found.verdicts[0].count) == (1, 1)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.long)])
+def test_all_files_are_judged_whatever_they_are_called(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    write_oddly_named(tmp_path)
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    found = judged(tmp_path, engine, ("evs/0_1",))
+    assert found.counts.runs == found.verdicts[0].count == 2 + len(ODD_NAMES)
+
+
+def test_an_engine_that_sees_other_rows_than_there_are_is_not_believed(place: Path) -> None:
+    with opened(place, engine="duckdb") as it:
+        it._rows = 1
+        with pytest.raises(Unreadable, match=r"duckdb sees \d+ rows of .*, where there are 1"):
+            it.judge(("evs/0_1",))
+
+
+def test_rows_without_a_place_are_not_judged(place: Path) -> None:
+    whole = pq.read_table(place / "pair.parquet")
+    index = whole.schema.get_field_index("local_index")
+    holes = whole.set_column(index, "local_index", pa.array([None, *range(1, len(whole))], pa.int64()))
+    pq.write_table(holes.replace_schema_metadata(SCHEMA.metadata), place / "pair.parquet")
+    with pytest.raises(NotATrace, match="has 1 rows that lack a run, process, incarnation, local_index, time or kind"):
+        judged(place, "duckdb")
+
+
 def test_a_number_is_one_for_both_engines(spark: SparkSession, tmp_path: Path) -> None:
     """DuckDB takes 9e3 and 0x10 for numbers, Spark does not: rules take digits only."""
     rows_of_run = [copy(row) for row in small_execution(75)]
@@ -202,7 +273,7 @@ def test_what_is_damaged_inside_is_one_clear_message(spark: SparkSession, place:
     damaged = bytearray(whole)
     damaged[4 : len(damaged) // 4] = bytes(len(damaged) // 4 - 4)
     (place / "cut.parquet").write_bytes(damaged)
-    with pytest.raises(Unreadable, match=f"{engine} could not judge"):
+    with pytest.raises(Unreadable, match=rf"{engine} could not judge .*: .*cut\.parquet is damaged"):
         judged(place, engine)
 
     pq.write_table(trace(), place / "cut.parquet")

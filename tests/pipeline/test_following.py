@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from greenline.pipeline.following import Round, follow
-from greenline.trace.stream import TraceWriter
+from greenline.pipeline.report_trace import Select
+from greenline.pipeline.verdicts import Verdicts
+from greenline.trace.stream import NotATrace, TraceWriter
 from tests.spec.test_evs_rules import PAIR
 from tests.trace.rows import history
 
@@ -57,6 +62,44 @@ def test_a_violation_that_goes_on_growing_is_told_once(tmp_path: Path) -> None:
     nodes = Nodes(tmp_path, f"{up_to(again)}\n{again}\n{again}", again, again, again)
     rounds = told(tmp_path, nodes, 4)
     assert ["evs/1_4_once" in each for each in rounds] == [False, True, False, False]
+
+
+def test_what_is_sure_is_kept_as_a_table_and_a_report_round_after_round(tmp_path: Path) -> None:
+    twice = "q.1 deliver p:1:1 safe\nq.1 deliver p:1:1 safe"
+    nodes = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe"), twice)
+    kept: list[dict[str, int]] = []
+
+    def keep(found: Verdicts, begun: datetime, select: Select) -> None:
+        assert begun.tzinfo is not None
+        assert select("SELECT count(*) AS rows FROM trace", ()).num_rows == 1
+        kept.append({each.rule.name: each.count for each in found.broken})
+
+    following = follow(tmp_path, rules=("evs",), engine="duckdb", keep=keep, wait=nodes.go_on)
+    for _ in range(4):
+        next(following)
+    nodes.close()
+    assert [each.get("evs/1_4_once", 0) for each in kept] == [0, 0, 1, 1]
+
+
+def test_a_file_that_is_just_begun_is_read_the_next_time(tmp_path: Path) -> None:
+    """But who follows what is no trace at all is told at once."""
+    nodes = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe"))
+    begun, said = tmp_path / "new.parquet", list[str]()
+
+    def wait(_: float) -> None:
+        if not said and not begun.exists():
+            begun.write_bytes(b"PAR1 and the rest to come")
+        else:
+            begun.unlink(missing_ok=True)
+
+    following = follow(tmp_path, rules=("evs",), engine="duckdb", report=said.append, wait=wait)
+    rounds = [next(following) for _ in range(2)]
+    nodes.close()
+    assert [each.verdicts.counts.runs for each in rounds] == [1, 1]
+    assert len(said) == 1
+    assert "new.parquet is no whole Parquet file" in said[0]
+    with pytest.raises(NotATrace, match="does not exist"):
+        next(follow(tmp_path / "nowhere"))
 
 
 def test_a_violation_is_told_once_when_it_is_sure(tmp_path: Path) -> None:

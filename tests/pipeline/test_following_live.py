@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from greenline.kernel.identities import ProcId
@@ -28,7 +29,9 @@ class Auditor:
     """`greenline audit --follow`, and what it says."""
 
     def __init__(self, place: Path) -> None:
-        command = [sys.executable, "-m", "greenline.cli.main", "audit", "--follow", str(place)]
+        self.report, self.table = place / "audit.html", place / "broken.table"
+        kept = ["--report", str(self.report), "--table", str(self.table)]
+        command = [sys.executable, "-m", "greenline.cli.main", "audit", "--follow", str(place), *kept]
         before = signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background is deaf to it
         try:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -96,3 +99,5 @@ def test_a_node_that_runs_a_mutant_is_told_of_within_a_minute(tmp_path: Path) ->
         auditor.until(lambda said: "evs vs 03 counters rise: its counter does not rise (process r" in said, WITHIN_S)
         assert auditor.stop() == 1
         assert "the whole of it: greenline audit" in auditor.said
+        assert "its counter does not rise" in auditor.report.read_text()
+        assert "evs/vs_03_counters_rise" in pq.read_table(auditor.table).column("rule").to_pylist()

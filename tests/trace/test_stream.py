@@ -16,7 +16,7 @@ from greenline.kernel.codec import seal
 from greenline.kernel.evidence import Row
 from greenline.trace import schema, stream
 from greenline.trace.stream import NotATrace, TraceReader, TraceWriter, note_crash
-from greenline.trace.tables import load, to_parquet, trace_files
+from greenline.trace.tables import load, rows_in_parquet, to_parquet, trace_files
 from tests.trace.rows import history
 
 WRITER = """
@@ -240,6 +240,55 @@ def test_parquet_with_holes_or_other_types_is_refused_in_words(tmp_path: Path) -
         pq.write_table(bad.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "bad.parquet")
         with pytest.raises(NotATrace, match=said):
             load(tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("local_index", "string"), ("position", "string"), ("run", "binary"), ("time", "int64")]
+)
+def test_a_column_of_another_type_is_refused_also_where_it_could_be_made_one_of_ours(
+    tmp_path: Path, column: str, kind: str
+) -> None:
+    """Engines would compare texts where numbers are meant."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with TraceWriter(tmp_path / "a.trace", "run") as writer:
+        writer.extend(history("p.1 start"))
+    good = load(tmp_path / "a.trace")
+    place = good.schema.get_field_index(column)
+    bad = good.set_column(place, column, good.column(column).cast(pa.type_for_alias(kind)))
+    pq.write_table(bad.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "bad.parquet")
+    with pytest.raises(NotATrace, match=f"of another type: {column} is {kind}, and should be"):
+        rows_in_parquet(tmp_path / "bad.parquet")
+
+
+def test_wider_and_narrower_numbers_and_columns_without_a_value_are_taken(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with TraceWriter(tmp_path / "a.trace", "run") as writer:
+        writer.extend(history("p.1 start"))
+    rows = load(tmp_path / "a.trace")
+    for column, kind in (("local_index", pa.int32()), ("run", pa.large_string()), ("digest", pa.null())):
+        values = pa.array([None], kind) if pa.types.is_null(kind) else rows.column(column).cast(kind)
+        rows = rows.set_column(rows.schema.get_field_index(column), column, values)
+    pq.write_table(rows.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "other.parquet")
+    assert rows_in_parquet(tmp_path / "other.parquet") == 1
+
+
+def test_what_would_be_passed_over_in_a_directory_is_told(tmp_path: Path) -> None:
+    """Whatever is not judged seems to hold."""
+    elsewhere, place = tmp_path / "elsewhere", tmp_path / "place"
+    for each in (elsewhere, place):
+        each.mkdir()
+        with TraceWriter(each / "a.trace", "run") as writer:
+            writer.extend(history("p.1 start"))
+    (place / "linked").symlink_to(elsewhere)
+    (place / "itself").symlink_to(place)
+    assert [path.relative_to(place).as_posix() for path in trace_files(place)] == ["a.trace", "linked/a.trace"]
+    (place / "gone.trace").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(NotATrace, match=r"gone\.trace is no file, or a link to nothing"):
+        trace_files(place)
 
 
 def test_a_number_too_large_for_a_trace_is_refused_in_words(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, TypedDict
 
 import typer
 
-from greenline.cli.say import Misuse, Status, as_json, aside, hush, line, progress
+from greenline.cli.say import Misuse, Status, as_json, aside, hush, line, out, progress
 from greenline.pipeline.audit import ENGINES, NoSpark, NothingToJudge, Unreadable, Verdict, Verdicts, opened
 from greenline.pipeline.following import Round, follow
 from greenline.pipeline.report import write_report
-from greenline.spec.judge import rules_named
+from greenline.pipeline.report_trace import Select
+from greenline.spec.judge import Broken, rules_named
 
 SHOWN = 5
 """Witnesses that are shown of one rule."""
@@ -52,44 +55,77 @@ def audit(
     Without --rules, the rules that fit what the trace holds. A broken rule is shown with its witness and a because.
     Both engines come to the same verdicts.
     """
+    named = _checked(rules, engine, master, (report, table), work)
+    hush()
+    begun = datetime.now(UTC)
+    unwritten: list[OSError] = []
+
+    def keep(found: Verdicts, begun: datetime, select: Select) -> None:
+        """A disk that is full, say, does not keep the verdicts from being told."""
+        try:
+            if table is not None:
+                found.write(table)
+            if report is not None:
+                write_report(report, found, begun, select)
+        except OSError as error:
+            unwritten.append(error)
+
+    how: _How = {"engine": engine, "master": master, "memory": memory, "work": work}
+    try:
+        if follows:
+            has_broken = _follow(place, follow(place, rules=named, keep=keep, report=aside, **how), json)
+        else:
+            with opened(place, report=aside, **how) as judge, progress("judging") as bar:
+                task = bar.add_task("", total=None)
+                found = judge.judge(named, lambda _: bar.advance(task))
+                keep(found, begun, judge.select)
+            if json:
+                as_json(_json(found))
+            else:
+                _report(place, found)
+            has_broken = bool(found.broken)
+    except (NothingToJudge, Unreadable, NoSpark) as error:
+        raise Misuse(str(error)) from None
+    if unwritten:
+        aside(f"greenline: what was to be kept could not be written: {unwritten[-1]}")
+        raise typer.Exit(Status.FAILED)
+    raise typer.Exit(Status.BROKEN if has_broken else Status.OK)
+
+
+class _How(TypedDict):
+    engine: str
+    master: str | None
+    memory: str
+    work: Path | None
+
+
+def _checked(rules: str, engine: str, master: str | None, made: Iterable[Path | None], work: Path | None) -> list[str]:
+    """All that can be wrong before anything is read; then the names of rules."""
     if engine not in ENGINES:
         raise Misuse(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    if engine == "duckdb" and master is not None:
+        raise Misuse("--master is Spark's, and DuckDB works here: leave out one of both")
     named = [name.strip() for name in rules.split(",") if name.strip()]
     try:
         rules_named(named)
     except ValueError as error:
         raise Misuse(str(error)) from None
-    for made in (report, table):
-        if made is not None and not made.parent.is_dir():
-            raise Misuse(f"cannot write {made}: there is no directory {made.parent}")
+    if rules and not named:
+        raise Misuse(f"--rules {rules} names none: leave it out, and all that fit are judged")
+    for path in filter(None, made):
+        if path.is_dir():
+            raise Misuse(f"cannot write {path}: it is a directory, and a file is to be named")
+        if not path.parent.is_dir():
+            raise Misuse(f"cannot write {path}: there is no directory {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise Misuse(f"cannot write {path}: nothing may be written into {path.parent} by this user")
     if work is not None and not work.is_dir():
         raise Misuse(f"cannot keep tables in {work}: there is no such directory")
-    hush()
-    if follows:
-        _follow(place, follow(place, rules=named, engine=engine, master=master, memory=memory, work=work))
-    begun = datetime.now(UTC)
-    try:
-        with (
-            opened(place, engine=engine, master=master, memory=memory, work=work, report=aside) as judge,
-            progress("judging") as bar,
-        ):
-            task = bar.add_task("", total=None)
-            found = judge.judge(named, lambda _: bar.advance(task))
-            if table is not None:
-                found.write(table)
-            if report is not None:
-                write_report(report, found, begun, judge.select)
-    except (NothingToJudge, Unreadable, NoSpark) as error:
-        raise Misuse(str(error)) from None
-    if json:
-        as_json(_json(found))
-    else:
-        _report(place, found)
-    raise typer.Exit(Status.BROKEN if found.broken else Status.OK)
+    return named
 
 
-def _follow(place: Path, rounds: Iterator[Round]) -> NoReturn:
-    """Tell each violation once, when it is sure, as a line."""
+def _follow(place: Path, rounds: Iterator[Round], is_json: bool) -> bool:
+    """Tell each violation once, when it is sure, as a line; then whether there was any."""
     has_broken = False
     try:
         for each in rounds:
@@ -97,14 +133,15 @@ def _follow(place: Path, rounds: Iterator[Round]) -> NoReturn:
             aside(f"{now}  {counts.events} rows of {counts.runs} runs judged in {each.verdicts.seconds:.1f} s")
             for broken in each.confirmed:
                 has_broken = True
-                line(f"{now}  FAIL  {broken.run}: {broken}")
+                if is_json:
+                    out.print(dumps({"rule": broken.rule, **_witness(broken)}), markup=False)
+                else:
+                    line(f"{now}  FAIL  {broken.run}: {broken}")
     except KeyboardInterrupt:
         pass
-    except (Unreadable, NoSpark) as error:
-        raise Misuse(str(error)) from None
-    if has_broken:
+    if has_broken and not is_json:
         line(f"the whole of it: greenline audit {shlex.quote(str(place))}")
-    raise typer.Exit(Status.BROKEN if has_broken else Status.OK)
+    return has_broken
 
 
 def _report(place: Path, found: Verdicts) -> None:
@@ -145,10 +182,12 @@ def _json(found: Verdicts) -> dict[str, Any]:
                 "rule": each.rule.name,
                 "broken": each.count,
                 "seconds": round(each.seconds, 6),
-                "witnesses": [
-                    {"run": one.run, "because": one.because, "witness": one.witness} for one in each.broken[:SHOWN]
-                ],
+                "witnesses": [_witness(one) for one in each.broken],
             }
             for each in found.verdicts
         ],
     }
+
+
+def _witness(broken: Broken) -> dict[str, Any]:
+    return {"run": broken.run, "because": broken.because, "witness": broken.witness}

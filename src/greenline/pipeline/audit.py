@@ -9,14 +9,15 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
 from greenline.pipeline import session
-from greenline.pipeline.auditing import SURVEY, Engine, Kind, check_complete, whole_trace
+from greenline.pipeline.auditing import SURVEY, Engine, Kind, Trace, check_complete, damaged, whole_trace
 from greenline.pipeline.auditing_duckdb import DuckDb
+from greenline.pipeline.causes import cause
 from greenline.pipeline.java import NoSpark
 from greenline.pipeline.report_counts import Counts, counted
 from greenline.pipeline.report_trace import Select
@@ -47,9 +48,11 @@ class Unreadable(Exception):
 
 
 class Audit:
-    def __init__(self, engine: Engine, place: str) -> None:
+    def __init__(self, engine: Engine, place: str, rows: int | None = None) -> None:
+        """`rows`: so many there are, by those who have not asked the engine."""
         self._engine = engine
         self._place = place
+        self._rows = rows
 
     def judge(self, rules: Sequence[str] = (), heard: Heard = nobody) -> Verdicts:
         """Every rule of these names, or for each run those that fit it."""
@@ -60,7 +63,10 @@ class Audit:
         if not kinds:
             raise NothingToJudge(f"{self._place} has no rows, so there is nothing to judge")
         check_complete(kinds, self._place)
-        self._engine.lay_out(sum(kind.events for kind in kinds), max(kind.longest for kind in kinds))
+        seen = sum(kind.events for kind in kinds)
+        if self._rows not in (None, seen):
+            raise Unreadable(f"{self._engine.name} sees {seen} rows of {self._place}, where there are {self._rows}")
+        self._engine.lay_out(seen, max(kind.longest for kind in kinds))
         preparing = time.monotonic() - begun
         found: dict[str, Verdict] = {}
         for chosen, fitting in _parts(kinds, rules):
@@ -125,22 +131,33 @@ def opened(
         raise ValueError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
     if engine == "spark" or (engine == "auto" and master is not None):
         session.check(master, memory)  # before streams are converted, which may take long
-    with tempfile.TemporaryDirectory(prefix="greenline-audit-", dir=work, ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(
+        prefix="greenline-audit-", dir=work and work.resolve(), ignore_cleanup_errors=True
+    ) as made:
         here = Path(made)
+        if found := session.PATTERN.search(made):
+            raise Unreadable(f"{found[0]} in {made} would be a pattern: choose another directory to keep tables in")
         trace = whole_trace(place.resolve(), here, report)
         if engine == "spark" or (engine == "auto" and (master is not None or trace.rows > SMALL)):
             from greenline.pipeline.auditing_spark import Spark
 
-            running: Engine = Spark(session.spark("greenline audit", master=master, memory=memory), trace.files, here)
+            spark = session.spark("greenline audit", master=master, memory=memory)
+            with _stumbling(Spark, place, trace), closing(Spark(spark, trace.files, here)) as on_spark:
+                yield Audit(on_spark, str(place), trace.rows)
         else:
-            running = DuckDb(trace.files, here)
-        try:
-            yield Audit(running, str(place))
-        except running.errors as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise Unreadable(f"{running.name} could not judge {place}: {said[0]}") from error
-        finally:
-            running.close()
+            with _stumbling(DuckDb, place, trace), closing(DuckDb(trace.files, here)) as on_duckdb:
+                yield Audit(on_duckdb, str(place), trace.rows)
+
+
+@contextmanager
+def _stumbling(engine: type[Engine], place: Path, trace: Trace) -> Iterator[None]:
+    """Says where it was, and why."""
+    try:
+        yield
+    except engine.errors as error:
+        where = damaged(trace)
+        over = f"{where} is damaged" if where is not None else cause(error).splitlines()[0]
+        raise Unreadable(f"{engine.name} could not judge {place}: {over}") from error
 
 
 @contextmanager

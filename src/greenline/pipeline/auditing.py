@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from greenline.trace.stream import NotATrace
 from greenline.trace.tables import PARQUET, Report, nobody, rows_in_parquet, to_parquet, trace_files
@@ -112,20 +113,36 @@ class Trace:
     """The files of a trace, all of them Parquet, and how many rows they have."""
 
     files: list[Path]
+    """By names of ours. What a person calls a file or a directory may be a pattern to an engine, or a column and its
+    value, or something to pass over; and then other rows are judged than are there."""
+    sources: list[Path]
+    """Which file each of them was made of."""
     rows: int
 
 
 def whole_trace(place: Path, work: Path, report: Report = nobody) -> Trace:
     """The trace in a file or a directory; streams are converted into the place for work."""
-    files, rows = [], 0
-    for number, path in enumerate(trace_files(place)):
-        if path.suffix == PARQUET:
-            file, count = path, rows_in_parquet(path)
+    sources, rows = trace_files(place), 0
+    files = [work / f"part-{number}{PARQUET}" for number in range(len(sources))]
+    for source, file in zip(sources, files, strict=True):
+        if source.suffix == PARQUET:
+            rows += rows_in_parquet(source)
+            file.symlink_to(source)
         else:
-            file, count = to_parquet(path, report, work / f"stream-{number}{PARQUET}")
-        files.append(file)
-        rows += count
-    return Trace(files, rows)
+            rows += to_parquet(source, report, file)[1]
+    return Trace(files, sources, rows)
+
+
+def damaged(trace: Trace) -> Path | None:
+    """The first file that cannot be read to its end, after an engine has stumbled: not all of them say over which."""
+    for source, file in zip(trace.sources, trace.files, strict=True):
+        try:
+            with pq.ParquetFile(file) as whole:
+                for batch in whole.iter_batches():
+                    batch.validate(full=True)
+        except (pa.ArrowException, OSError):
+            return source
+    return None
 
 
 def check_complete(kinds: list[Kind], place: str) -> None:

@@ -39,7 +39,9 @@ class DuckDb:
             self._connection.register("whole", trace)
         else:
             files = ", ".join(map(_quoted, trace))
-            self._connection.execute(f"CREATE TEMP VIEW whole AS SELECT * FROM read_parquet([{files}])")
+            self._connection.execute(
+                f"CREATE TEMP VIEW whole AS SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
+            )
 
     def rows(self, sql: str, at_most: int | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
         result = self._connection.execute(sql)

@@ -3,7 +3,7 @@
 A trace that still grows is cut at another moment at every node: a message may be delivered in one file before another
 file has it sent. What is written by then is there at the next reading. So a violation counts if two readings after
 each other find the same row; what the cut alone has made is gone in the second. What rules say of quiet runs they
-do not say here, since a run that goes on has no end.
+do not say here, since a run that goes on has no end. A file that somebody just begins to write is read the next time.
 
 Each round judges all that there is, because a rule may need all of a run: its time grows with the trace, and nothing
 else does. A node's trace that is kept for long is better begun anew from time to time.
@@ -14,21 +14,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from greenline.pipeline.audit import NothingToJudge, opened
+from greenline.pipeline.audit import NothingToJudge, Unreadable, opened
+from greenline.pipeline.report_trace import Select
 from greenline.pipeline.verdicts import Verdicts
 from greenline.spec.judge import Broken
+from greenline.trace.stream import NotATrace
+from greenline.trace.tables import Report, nobody
 
 PERIOD_S = 15.0
 """From the beginning of one round to that of the next, if it is done by then: two of them are within a minute."""
 
 
+Keep = Callable[[Verdicts, datetime, Select], None]
+"""Is given what a reading came to, when that was begun, and whom to ask of the trace."""
+
+
 @dataclass(frozen=True)
 class Round:
     verdicts: Verdicts
+    """What this reading and the one before it found."""
     confirmed: list[Broken]
-    """What this reading and the one before it found, and none before told."""
+    """Of that, what none before told."""
+
+
+def _kept_by_nobody(*_: object) -> None:
+    """Whoever wants no table and no report."""
 
 
 def follow(
@@ -39,25 +52,38 @@ def follow(
     master: str | None = None,
     memory: str = "3g",
     work: Path | None = None,
+    keep: Keep = _kept_by_nobody,
+    report: Report = nobody,
     period_s: float = PERIOD_S,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Round]:
-    """Round after round, for as long as somebody asks for the next."""
+    """Round after round, for as long as somebody asks for the next.
+
+    Raises `NotATrace` or `Unreadable` by the first one; later `report` hears of it, and it is read again.
+    """
     before: set[str] = set()
     told: set[str] = set()
+    has_judged = False
     while True:
         begun = time.monotonic()
         try:
             with opened(place, engine=engine, master=master, memory=memory, work=work) as audit:
-                verdicts = audit.judge(rules)
+                now = datetime.now(UTC)
+                found = audit.judge(rules)
+                keys = {_key(each) for verdict in found.broken for each in verdict.broken}
+                sure = found.only(lambda each: _key(each) in before)  # noqa: B023  (asked at once)
+                keep(sure, now, audit.select)
         except NothingToJudge:
-            wait(period_s)
-            continue
-        found = {_key(each): each for verdict in verdicts.broken for each in verdict.broken}
-        confirmed = {key: each for key, each in found.items() if key in before and key not in told}
-        told.update(confirmed)
-        before = set(found)
-        yield Round(verdicts, list(confirmed.values()))
+            pass
+        except (NotATrace, Unreadable) as error:
+            if not has_judged:
+                raise
+            report(f"{error}; it is read again")
+        else:
+            has_judged, before = True, keys
+            confirmed = {_key(each): each for verdict in sure.broken for each in verdict.broken}
+            yield Round(sure, [each for key, each in confirmed.items() if key not in told])
+            told.update(confirmed)
         wait(max(0.0, period_s - (time.monotonic() - begun)))
 
 

@@ -71,7 +71,7 @@ def home(java: Path, place: Path) -> Path:
 def major_version(java: Path) -> int | None:
     """17 of `openjdk version "17.0.15"`; 8 of `java version "1.8.0_392"`; None if that is no Java."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)

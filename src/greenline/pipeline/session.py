@@ -35,7 +35,9 @@ _MASTERS = re.compile(
     r"|spark://[^,/]+:\d+(,[^,/]+:\d+)*|yarn|k8s://.+"
 )
 
-_MEMORY = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
+_MEMORY = re.compile(r"(\d+)([kmgt])b?", re.IGNORECASE)
+_LEAST_MEMORY = 512 << 20
+"""With a little less Spark does not start."""
 
 PATTERN = re.compile(r"[*?\[\]{}\\]")
 """What Spark takes for a pattern, in the name of a file or a directory."""
@@ -123,6 +125,15 @@ def spark(
     return session
 
 
+def why_not_read(file: Path) -> str | None:
+    """Some names Spark takes for something else, and says nothing of it."""
+    if found := PATTERN.search(str(file)):
+        return f"Spark takes {found[0]} in the name of a file for a pattern: rename {file}"
+    if file.name[:1] in ("_", "."):
+        return f"Spark passes over files whose names begin with {file.name[0]}: rename {file}"
+    return None
+
+
 def stop() -> None:
     """End the session, and the Java beneath it, so that the next may have another master or more memory."""
     from pyspark import SparkContext
@@ -163,7 +174,7 @@ def _check_master(master: str | None) -> None:
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
-        except OSError as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             reasons.append(f"{address}: {error}")
         else:
             return
@@ -172,8 +183,13 @@ def _check_master(master: str | None) -> None:
 
 def _check_memory(memory: str) -> None:
     """Java would end at once, and what it says of it goes nowhere."""
-    if not _MEMORY.fullmatch(memory):
+    asked = _MEMORY.fullmatch(memory)
+    if asked is None:
         raise NoSpark(f"{memory} is no amount of memory for Spark: write 3g, or 2500m")
+    amount = int(asked[1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[asked[2].lower()]
+    has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not _LEAST_MEMORY <= amount <= has:
+        raise NoSpark(f"{memory} is no memory for Spark: 512m is the least, and this machine has {has >> 20}m")
 
 
 @contextmanager

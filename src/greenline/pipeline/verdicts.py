@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,8 +56,17 @@ class Verdicts:
     def broken(self) -> list[Verdict]:
         return [each for each in self.verdicts if each.count]
 
+    def only(self, is_one: Callable[[Broken], bool]) -> Verdicts:
+        """Of the violations that are kept, those."""
+        verdicts = [
+            replace(each, broken=some, count=len(some))
+            for each in self.verdicts
+            for some in [[one for one in each.broken if is_one(one)]]
+        ]
+        return replace(self, verdicts=verdicts)
+
     def write(self, path: Path) -> None:
-        """A table of broken rules with their witnesses, one row a violation; Parquet."""
+        """A table of broken rules with their witnesses, one row a violation; Parquet. Whole, whenever it is read."""
         rows = [
             {
                 "rule": each.rule,
@@ -68,4 +78,9 @@ class Verdicts:
             for verdict in self.broken
             for each in verdict.broken
         ]
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+        aside = path.with_name(path.name + ".part")
+        try:
+            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), aside)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)

@@ -60,12 +60,11 @@ class Broken:
 @cache
 def rules_in(folder: str) -> tuple[Rule, ...]:
     """The rules of one folder of the specification, in the order of their names."""
-    place = resources.files("greenline.spec").joinpath(folder)
-    if not place.is_dir():
-        folders = sorted(each.name for each in resources.files("greenline.spec").iterdir() if each.is_dir())
-        known = ", ".join(name for name in folders if not name.startswith("_"))
-        raise ValueError(f"the specification has no folder {folder!r}; it has {known}")
-    return tuple(_rule(f"{folder}/{name}", sql) for name, sql in _sql_files(place))
+    folders = {each.name: each for each in resources.files("greenline.spec").iterdir() if each.is_dir()}
+    known = sorted(name for name in folders if not name.startswith("_"))
+    if folder not in known:
+        raise ValueError(f"the specification has no folder {folder!r}; it has {', '.join(known)}")
+    return tuple(_rule(f"{folder}/{name}", sql) for name, sql in _sql_files(folders[folder]))
 
 
 def rules_named(names: Iterable[str]) -> list[Rule]:

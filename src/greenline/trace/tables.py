@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -69,12 +71,33 @@ def trace_files(place: Path) -> list[Path]:
         raise NotATrace(f"{place} does not exist")
     if place.is_file():
         return [place]
-    streams = {path for path in place.rglob("*" + SUFFIX) if path.is_file() and _is_newer(path)}
-    parquets = {path for path in place.rglob("*" + PARQUET) if path.is_file()}
+    files = list(_files_below(place))
+    streams = {path for path in files if path.suffix == SUFFIX and _is_newer(path)}
+    parquets = {path for path in files if path.suffix == PARQUET}
     found = sorted(parquets - {stream.with_suffix(PARQUET) for stream in streams}) + sorted(streams)
     if not found:
         raise NotATrace(f"{place} holds no trace: no file in it ends in {SUFFIX} or {PARQUET}")
     return found
+
+
+def _files_below(place: Path) -> Iterator[Path]:
+    """All that end as traces do, also behind links, each directory once. Whatever is passed over is not judged: so what
+    cannot be read is told."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise NotATrace(f"{error.filename} cannot be read: {error.strerror}")
+
+    seen = set()
+    for directory, below, names in os.walk(place, onerror=refuse, followlinks=True):
+        below.sort()
+        if (real := os.path.realpath(directory)) in seen:
+            below.clear()
+            continue
+        seen.add(real)
+        for path in (Path(directory, name) for name in names if name.endswith((SUFFIX, PARQUET))):
+            if not path.is_file():
+                raise NotATrace(f"{path} is no file, or a link to nothing")
+            yield path
 
 
 def _is_newer(stream: Path) -> bool:
@@ -119,7 +142,19 @@ def _check_schema(path: Path, schema: pa.Schema) -> None:
         raise NotATrace(f"{path} has trace schema version {version}; this Greenline reads version {VERSION}")
     if schema.names != SCHEMA.names:
         raise NotATrace(f"{path} does not have the columns of a trace")
-    _in_our_types(path, schema.empty_table())
+    for name in schema.names:
+        found, ours = schema.field(name).type, SCHEMA.field(name).type
+        if not (pa.types.is_null(found) or any(is_kind(found) and is_kind(ours) for is_kind in _KINDS)):
+            raise NotATrace(f"{path} has a column of another type: {name} is {found}, and should be {ours}")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
+
+
+_KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, _is_text)
+"""A wider or narrower one of these is read all the same."""
 
 
 def _in_our_types(path: Path, table: pa.Table) -> pa.Table:
