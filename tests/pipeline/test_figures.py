@@ -123,6 +123,29 @@ def test_what_is_no_file_of_samples_is_said_by_name(tmp_path: Path) -> None:
         sample_files(tmp_path)
 
 
+def test_samples_that_lack_something_are_said_by_name(tmp_path: Path) -> None:
+    samples = Samples("ring", tmp_path)
+    samples.add("packed", "throughput", 10, "1/s", members=3)
+    samples.keep()
+    (path,) = sample_files(tmp_path)
+    good = pq.read_table(path)
+    for column, value, said in (
+        ("value", pa.array([None], pa.float64()), "lack something, or are no numbers"),
+        ("value", pa.array([float("inf")]), "lack something, or are no numbers"),
+        ("parameters", pa.array([[("members", None)]], SCHEMA.field("parameters").type), "lack something"),
+        ("value", pa.array(["10"]), "does not have the columns of samples, .*, in their types"),
+    ):
+        bad = good.set_column(SCHEMA.get_field_index(column), column, value)
+        pq.write_table(bad.replace_schema_metadata(SCHEMA.metadata), path)
+        with pytest.raises(NoSamples, match=said):
+            sample_files(tmp_path)
+
+
+def test_a_parameter_along_an_axis_is_a_number() -> None:
+    with pytest.raises(NoSamples, match="a sample with clients many, which is drawn along an axis"):
+        drawn(ENGINES, [summed("engine", 100, clients="many")])
+
+
 def summed(subject: str, value: float, machine: str = "m", **parameters: str) -> Summed:
     return Summed(
         "engines", subject, parameters, "throughput", "1/s", machine, 3, value - 1, value, value + 1, value + 1

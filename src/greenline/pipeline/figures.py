@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from greenline.pipeline.charts import Axis, Point, Series, bars, lines
 from greenline.pipeline.figure_plots import PLOTS, Plot
-from greenline.pipeline.samples import SCHEMA, NoSamples, sample_files
+from greenline.pipeline.samples import NoSamples, sample_files
+from greenline.pipeline.session import why_not_read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,11 +67,11 @@ def draw_figures(session: SparkSession, place: Path, output: Path) -> Drawn:
 
 
 def samples_at(session: SparkSession, place: Path) -> DataFrame:
-    paths = [str(path.absolute()) for path in sample_files(place)]
-    samples = session.read.parquet(*paths)
-    if samples.columns != SCHEMA.names:
-        raise NoSamples(f"{place} does not have the columns of samples: {', '.join(SCHEMA.names)}")
-    return samples
+    paths = [path.absolute() for path in sample_files(place)]
+    for path in paths:
+        if reason := why_not_read(path):
+            raise NoSamples(reason)
+    return session.read.parquet(*map(str, paths))
 
 
 def summed_up(samples: DataFrame) -> DataFrame:
@@ -125,12 +126,23 @@ def drawn(plot: Plot, summed: Iterable[Summed]) -> str | None:
         told = [] if plot.along is None else [row.subject]
         told += [f"{name} {row.parameters[name]}" for name in plot.by if name in row.parameters]
         told += [row.machine] if len(machines) > 1 else []
-        x = groups.index(row.subject) if plot.along is None else float(row.parameters[plot.along])
+        x = groups.index(row.subject) if plot.along is None else _along(row, plot.along)
         found.setdefault(", ".join(told) or plot.metric, []).append(Point(x, row.p50, row.low, row.high))
     series = [Series(name, points) for name, points in found.items()]
     if plot.along is None:
         return bars(plot.title, y, groups, series)
     return lines(plot.title, Axis(plot.along, plot.is_log_x), y, [*series, *plot.paper])
+
+
+def _along(row: Summed, parameter: str) -> float:
+    text = row.parameters[parameter]
+    try:
+        return float(text)
+    except ValueError:
+        raise NoSamples(
+            f"the benchmark {row.benchmark} has a sample with {parameter} {text}, which is drawn along an axis and so"
+            " must be a number: run it again"
+        ) from None
 
 
 def _belongs(row: Summed, plot: Plot) -> bool:

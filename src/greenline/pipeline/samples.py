@@ -15,6 +15,7 @@ reads it.
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ class NoSamples(Exception):
 
 
 def sample_files(place: Path) -> list[Path]:
-    """The files of samples at this place, each of them whole and of our version."""
+    """The files of samples at this place, each of them whole, of our version and with a value in every place."""
     found = [place] if place.is_file() else sorted(place.rglob("*" + SUFFIX))
     if not found:
         what = f"holds no file that ends in {SUFFIX}" if place.exists() else "does not exist"
@@ -56,12 +57,18 @@ def sample_files(place: Path) -> list[Path]:
 
 def _check(path: Path) -> None:
     try:
-        schema = pq.read_schema(path)
+        samples = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise NoSamples(f"{path} is no whole Parquet file: {reason}; remove it, or run its benchmark again") from None
-    version = (schema.metadata or {}).get(_KEY, b"none").decode(errors="replace")
+    version = (samples.schema.metadata or {}).get(_KEY, b"none").decode(errors="replace")
     if version != str(VERSION):
         raise NoSamples(
             f"{path} has samples of version {version}; this Greenline reads version {VERSION}: run its benchmark again"
         )
+    if not samples.schema.equals(SCHEMA):
+        raise NoSamples(f"{path} does not have the columns of samples, {', '.join(SCHEMA.names)}, in their types")
+    maps = [chunk for name in ("parameters", "host") for chunk in samples[name].chunks]
+    lacks = any(column.null_count for column in (*samples.columns, *(each.items for each in maps)))
+    if lacks or not all(map(isfinite, samples["value"].to_pylist())):
+        raise NoSamples(f"{path} has samples that lack something, or are no numbers: run its benchmark again")
