@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from greenline.pipeline import loading_files
@@ -18,6 +20,7 @@ from greenline.pipeline.reaching import BadOption
         (b"id,name\n" + 2_000_000 * b"1,a\n" + b"\xc3", "is not UTF-8, near byte 8,000,00"),
         (b'id,name\n1,"x\n2,b\n3,c\n', "cannot be read after its row 1, .* unexpected end of data"),
         (b"id,Name,name\n1,2,3\n", "more than one column Name"),
+        (b"id,,c\n1,2,3\n", "has a column without a name, number 2"),
     ],
 )
 def test_what_would_be_read_otherwise_is_refused(data: bytes, why: str, tmp_path: Path) -> None:
@@ -41,6 +44,46 @@ def test_what_is_meant_so_is_taken(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_bytes(data)
     loading_files.check(tmp_path / "people.csv", "csv")
     loading_files.check(tmp_path, "csv")
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'[\n{"id": 1}\n]\n', "does not have an object in each line"),
+        (b'{"name": "caf\xe9"}\n', "is not UTF-8, near byte 13"),
+    ],
+)
+def test_json_is_an_object_a_line(data: bytes, why: str, tmp_path: Path) -> None:
+    (tmp_path / "people.json").write_bytes(data)
+    with pytest.raises(BadOption, match=why):
+        loading_files.check(tmp_path, "json")
+    (tmp_path / "people.json").write_bytes(b'\xef\xbb\xbf\n{"id": 1}\n')
+    loading_files.check(tmp_path, "json")
+
+
+def test_parquet_files_of_other_columns_are_not_taken_for_one(tmp_path: Path) -> None:
+    """Spark takes the columns of one of them, and the others' are gone."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [2]}), tmp_path / "2.parquet")
+    loading_files.check(tmp_path, "parquet")
+    for other in ({"a": [3], "b": ["x"]}, {"a": ["3"]}):
+        pq.write_table(pa.table(other), tmp_path / "2.parquet")
+        with pytest.raises(BadOption, match="do not have the same columns in the same order"):
+            loading_files.check(tmp_path, "parquet")
+    (tmp_path / "2.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(BadOption, match=r"2\.parquet is no whole Parquet file"):
+        loading_files.check(tmp_path, "parquet")
+
+
+def test_a_directory_in_a_directory_would_be_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    for name in ("day=1", "more"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "day=1" / "b.csv").write_text("id\n2\n")
+    loading_files.check(tmp_path, "csv")
+    (tmp_path / "more" / "b.csv").write_text("id\n3\n")
+    with pytest.raises(BadOption, match="load more by itself"):
+        loading_files.check(tmp_path, "csv")
 
 
 @pytest.mark.parametrize("name", ["_b.csv", ".b.csv", "b[1].csv", "b*.csv"])

@@ -221,6 +221,42 @@ def test_files_are_loaded_and_the_tables_types_decide(spark: SparkSession, local
     assert sorted(ask(local, "SELECT id, code FROM guessed")) == [(1, "007"), (2, None), (3, "x")]
 
 
+def test_types_are_guessed_only_for_a_table_that_is_made(spark: SparkSession, local: Local, tmp_path: Path) -> None:
+    """007 may be meant as text: what is there already says so. A load that made its table is taken up all the same."""
+    at = {"at": str(local.place)}
+    (tmp_path / "codes.csv").write_text("code\n007\n")
+    do(local, "CREATE TABLE codes (code TEXT)")
+    with pytest.raises(BadOption, match="there is a table codes already: without option"):
+        loading.load(spark, tmp_path / "codes.csv", "codes", at, is_created=True)
+    for _ in range(2):
+        assert loading.load(spark, tmp_path / "codes.csv", "new", at, name="once", is_created=True).rows == 1
+    assert ask(local, "SELECT code FROM new") == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("n.json", '{"n": 9007199254740993}\n{"n": 1.5}\n', "9007199254740993"),
+        ("n.json", '{"n": 12345678901234567890123}\n{"n": 1.5}\n', "12345678901234567890123"),
+        ("n.csv", "n\n9007199254740993\n1.5\n", "9007199254740993"),
+        ("n.csv", "n\n1e400\n1.5\n", "1e400"),
+    ],
+)
+def test_numbers_that_a_guess_would_bend_are_refused(
+    spark: SparkSession, local: Local, tmp_path: Path, name: str, text: str, found: str
+) -> None:
+    at = {"at": str(local.place)}
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadOption, match=f"has {found} in its column n, beside numbers with a point"):
+        loading.load(spark, tmp_path / name, "bent", at, is_created=True)
+    (tmp_path / name).write_text(text.replace(found, "9007199254740992"))
+    loading.load(spark, tmp_path / name, f"straight_{name[2:]}", at, is_created=True)
+    values = ask(local, f"SELECT n FROM straight_{name[2:]}")
+    assert sorted(values)[0] == (1.5,)
+    assert sorted(values)[-1] == (2.0**53,)
+    do(local, f"DROP TABLE straight_{name[2:]}")
+
+
 def test_a_file_that_cannot_be_read_stops_the_load(spark: SparkSession, local: Local, tmp_path: Path) -> None:
     at = {"at": str(local.place)}
     do(local, "CREATE TABLE unread (a TEXT, b TEXT)")
@@ -228,12 +264,10 @@ def test_a_file_that_cannot_be_read_stops_the_load(spark: SparkSession, local: L
     (tmp_path / "short.csv").write_text("a,b\n1,2\n3\n")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
 
-    for name, why in (
-        ("short.csv", "MALFORMED"),
-        ("cut.parquet", "not a Parquet file"),
-    ):
-        with pytest.raises(NotLoaded, match=rf"{name} cannot be loaded: .*{why}"):
-            loading.load(spark, tmp_path / name, "unread", at)
+    with pytest.raises(NotLoaded, match=r"short\.csv cannot be loaded: .*MALFORMED"):
+        loading.load(spark, tmp_path / "short.csv", "unread", at)
+    with pytest.raises(BadOption, match=r"cut\.parquet is no whole Parquet file"):
+        loading.load(spark, tmp_path / "cut.parquet", "unread", at)
     with pytest.raises(BadOption, match=r"there is no .*none\.csv"):
         loading.load(spark, tmp_path / "none.csv", "unread", at)
     (tmp_path / "empty.csv").touch()

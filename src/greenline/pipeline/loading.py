@@ -2,7 +2,7 @@
 
 A file is cut the same way on every machine, so that a load can be taken up elsewhere. The values of a CSV file are
 taken as text, and the table's own types make of them what they say; only for a table that is made for them are types
-guessed, since 007 may be a number or a name.
+guessed, since 007 may be a number or a name. What a guess would bend is refused.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 
 import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from greenline.client import Error
 from greenline.pipeline import loading_files, reaching, sink_ledger
@@ -27,6 +30,7 @@ from greenline.pipeline.reaching import BadOption
 _PARTITIONS = {"spark.sql.files.minPartitionNum": "8"}
 """Otherwise as many as there are cores here."""
 _TOLD_WITHIN_S = 10.0
+_MANY_DIGITS = r"^\s*[+-]?\d{16,}\s*$"
 _OURS = re.compile(r"^(?:\w+\.)*greenline\.[\w.]+: (.+)$", re.MULTILINE)
 _MISTAKES = re.compile(
     r"^greenline\.(?:pipeline\.reaching\.BadOption|client\.errors\.Unauthorised): (.+)$", re.MULTILINE
@@ -61,11 +65,12 @@ def load(
     its name does not tell.
     """
     name = name or secrets.token_hex(8)
+    kind = kind or _kind(file)
     reach = reaching.reach(options)
-    asyncio.run(_check_in(reach))
+    asyncio.run(_check_in(reach, name, table if is_created and kind == "csv" else None))
     try:
         with _settings(spark, _PARTITIONS):
-            frame = read(spark, file, kind or _kind(file), is_created)
+            frame = read(spark, file, kind, is_created)
             if not frame.columns or not frame.rdd.getNumPartitions():
                 raise BadOption(f"{file} has no rows: there is nothing to load")
             partitions = str(frame.rdd.getNumPartitions())
@@ -87,20 +92,39 @@ def _kind(file: Path) -> str:
 
 def read(spark: SparkSession, file: Path, kind: str, is_created: bool) -> DataFrame:
     """Its rows. Raises `BadOption`; a line that cannot be read is found when it is loaded."""
+    if kind not in loading_files.KINDS.values():
+        raise BadOption(f"files of kind {kind} cannot be loaded: write csv, json or parquet")
     loading_files.check(file, kind)
     # A line that cannot be read stops the load; Spark would else make NULLs of it.
     reader = spark.read.option("mode", "FAILFAST")
-    match kind:
-        case "csv":
-            quoting = (
-                reader.option("quote", '"').option("escape", '"').option("multiLine", loading_files.has_long_rows(file))
+    if kind == "csv":
+        is_long = loading_files.has_long_rows(file)
+        reader = reader.options(header=True, enforceSchema=False, quote='"', escape='"', multiLine=is_long)
+        frame = reader.csv(str(file), inferSchema=is_created)
+    else:
+        frame = reader.format(kind).load(str(file))
+    if kind != "parquet":
+        _check_digits(reader.format(kind), file, frame.schema)
+    return frame
+
+
+def _check_digits(reader: DataFrameReader, file: Path, guessed: StructType) -> None:
+    """One number with a point in it makes a double of each in its column, which has 15 digits for sure."""
+    doubles = [field.name for field in guessed if isinstance(field.dataType, DoubleType)]
+    if not doubles:
+        return
+    as_text = [StructField(each.name, StringType()) if each.name in doubles else each for each in guessed]
+    texts = reader.schema(StructType(as_text)).load(str(file))
+    for name in doubles:
+        text = f.col("`" + name.replace("`", "``") + "`")
+        exact, bent = text.try_cast("decimal(38,0)"), text.try_cast("double")
+        is_bent = text.rlike(_MANY_DIGITS) & (exact.isNull() | ~exact.eqNullSafe(bent.try_cast("decimal(38,0)")))
+        is_lost = text.rlike("\\d") & f.abs(bent).eqNullSafe(inf)
+        for found, as_double in texts.where(is_bent | is_lost).select(text, bent).take(1):
+            raise BadOption(
+                f"{file} has {found} in its column {name}, beside numbers with a point, as which it would be"
+                f" {as_double}: make the table yourself, and write the number in quotes if this is JSON"
             )
-            return quoting.csv(str(file), header=True, inferSchema=is_created, enforceSchema=False)
-        case "json":
-            return reader.json(str(file))
-        case "parquet":
-            return reader.parquet(str(file))
-    raise BadOption(f"files of kind {kind} cannot be loaded: write csv, json or parquet")
 
 
 @contextmanager
@@ -130,10 +154,16 @@ def _how_far(reach: reaching.Reach, name: str) -> str:
     return f"\nIn all, {rows} rows of the load {name} are in the table" if rows else ""
 
 
-async def _check_in(reach: reaching.Reach) -> None:
-    """Is somebody there, and are we let in? Before Spark looks at the file."""
-    async with reach.connected():
-        pass
+async def _check_in(reach: reaching.Reach, name: str, made: str | None) -> None:
+    """Is somebody there, and are we let in? Before Spark looks at the file. And what is to be `made` with types as they
+    are guessed must be new, or this load's: other types may have been meant."""
+    async with reach.connected() as db:
+        if made is None or not await sink_ledger.columns(db, made, _TOLD_WITHIN_S):
+            return
+        if not await sink_ledger.is_known(db, name, _TOLD_WITHIN_S):
+            raise BadOption(
+                f'there is a table {made} already: without option("create", "true") its own types say what values are'
+            )
 
 
 async def _total(reach: reaching.Reach, name: str) -> int:

@@ -41,7 +41,6 @@ from greenline.pipeline.sink_values import Unfit, declared
 OPTIONS = (*reaching.OPTIONS, "table", "create", "load", "partitions", "batch", "timeout")
 ROWS_IN_BATCH = 1000
 TIMEOUT_S = 300.0
-_COLUMNS = "SELECT name FROM pragma_table_info(?)"
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ async def _begin(sink: Sink, types: Mapping[str, str], *, is_created: bool) -> N
 
 
 async def _check_columns(db: Client, load: Load, timeout: float) -> None:
-    there = [name for (name,) in await db.query(_COLUMNS, (load.table,), timeout=timeout)]
+    there = await sink_ledger.columns(db, load.table, timeout)
     if not there:
         raise BadOption(f'there is no table {load.table}: create it first, or with option("create", "true")')
     known = {name.lower() for name in there}

@@ -49,6 +49,8 @@ _MOVE = (
     " WHERE load = ? AND partition = ? AND batches = ? AND digest = ?"
 )
 _STANDS = f'SELECT batches, "rows", is_filled, digest FROM {LEDGER} WHERE load = ? AND partition = ?'
+_COLUMNS = "SELECT name FROM pragma_table_info(?)"
+_KNOWN = f"SELECT load FROM {LEDGER} WHERE load = ? AND partition = ?"
 _TOTAL = f'SELECT coalesce(sum("rows"), 0) FROM {LEDGER} WHERE load = ? AND partition >= 0'
 
 
@@ -113,6 +115,17 @@ async def begin(db: Client, load: Load, timeout: float) -> bool:
     await db.execute(CREATE, timeout=timeout)
     await db.execute(_BEGIN, (load.name, WHOLE, 0, 0, False, whole.digest), timeout=timeout)
     return await standing(db, load, WHOLE, timeout) == whole
+
+
+async def is_known(db: Client, name: str, timeout: float) -> bool:
+    """Has this load begun?"""
+    is_kept = await columns(db, LEDGER, timeout)
+    return bool(is_kept and await db.query(_KNOWN, (name, WHOLE), timeout=timeout))
+
+
+async def columns(db: Client, table: str, timeout: float) -> list[str]:
+    """None, if there is no such table."""
+    return [name for (name,) in await db.query(_COLUMNS, (table,), timeout=timeout)]
 
 
 async def standing(db: Client, load: Load, partition: int, timeout: float) -> Standing:
