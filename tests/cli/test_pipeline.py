@@ -42,13 +42,23 @@ def test_a_log_becomes_tables_that_can_be_asked_and_a_file_becomes_rows(greenlin
         ran = greenline("pipeline", "run", *where, "--into", into)
         assert "person" in ran.out
         assert "equal to a replica at" in ran.out
+        ids = greenline("pipeline", "load", file, "--table", "person", "--create", *where)
+        assert ids.status == 2
+        assert "there is a table person already: without --create" in ids.err
     # The cluster is gone; what was archived is there.
     assert "amy" in greenline("pipeline", "show", "person", "--into", into).out
     shown = greenline("pipeline", "show", "person", "--into", into, "--at", before, "--json").json
     assert [(row["id"], row["name"]) for row in shown] == [(1, "ann"), (2, "bob"), (3, None)]
+    few = greenline("pipeline", "show", "person", "--into", into, "--limit", 2)
+    assert len(few.out.splitlines()) == 1 + 2
+    assert "the first 2 rows: --limit shows more" in few.err
     lives = greenline("pipeline", "show", "person", "--into", into, "--history", "--json").json
     assert [row["_valid_to"] is None for row in lives if row["id"] == 1] == [False, True]
     assert greenline("pipeline", "run", "--archived", "--into", into).status == 0
+
+    typo = greenline("pipeline", "run", "--archived", "--into", tmp_path / "typo")
+    assert typo.status == 2
+    assert "nothing was ever archived in" in typo.err
 
     status = greenline("pipeline", "status", "--into", into)
     assert status.status == 0

@@ -7,11 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
 from greenline.database.sqlite import backups
-from greenline.pipeline import loading, tables_book
+from greenline.pipeline import loading, progress, tables_book
 from greenline.pipeline.archive import Damaged, InUse
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption
@@ -208,6 +209,30 @@ def test_a_table_whose_files_are_lost_or_torn_says_so_and_is_made_again(
     (tmp_path / tables_book.FILE).unlink()
     run(spark, tmp_path, order)
     assert [row["a"] for row in Tables(spark, tmp_path).current("t").collect()] == ["2"]
+
+
+def test_an_archive_that_ends_before_its_tables_is_not_taken_for_another(spark: SparkSession, tmp_path: Path) -> None:
+    order = Order()
+    run(spark, tmp_path, order, "CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    max((tmp_path / "archive" / "segments").glob("*.json")).unlink()
+    with pytest.raises(Damaged, match=r"go up to position 2, and .* ends with 0: a part of it is lost"):
+        Tables(spark, tmp_path)
+
+
+def test_who_is_started_again_is_as_late_as_who_was_killed(spark: SparkSession, tmp_path: Path) -> None:
+    order = Order()
+    ended = run(spark, tmp_path, order, "CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    ago, late = time.time() - 100.0, {"order": 9, "lag_seconds": 5.0, "written_lag_seconds": 20.0}
+    progress.write(tmp_path, msgspec.structs.replace(ended, state="running", updated=ago, **late))
+    with Running(spark, tmp_path, Told(order)) as work:
+        said = work.run(verifies=False)
+        assert said.lag_seconds == pytest.approx(105.0, abs=60.0)
+        assert said.written_lag_seconds == pytest.approx(120.0, abs=60.0)
+        order.of(*7 * ["INSERT INTO t SELECT max(id) + 1 FROM t"])
+        for _ in range(6):
+            order.of("INSERT INTO t SELECT max(id) + 1 FROM t")
+        said = work.run(verifies=False)
+        assert (said.lag_seconds, said.written_lag_seconds) == (0.0, 0.0)
 
 
 def test_no_directory_that_spark_would_take_for_a_pattern(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -166,7 +167,10 @@ def show(
         raise Misuse("--at, --history and --log are three different questions: ask one of them")
     with _failures():
         rows = _asked(_spark(master, memory), into, table, position, history=history, log=log)
-        found = rows.limit(limit).toArrow().to_pylist()
+        found = rows.limit(limit + 1).toArrow().to_pylist()
+    if len(found) > limit:
+        aside(f"the first {limit} rows: --limit shows more")
+        del found[limit:]
     if json:
         as_json([{name: _plain(value) for name, value in row.items()} for row in found])
     else:
@@ -264,13 +268,26 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except (NoSpark, BadOption) as mistake:
-        raise Misuse(str(mistake)) from None
+        raise Misuse(_in_our_words(str(mistake))) from None
     except Exception as error:
         status = _status_of(error)
         if status is None:
             raise
-        aside(f"greenline: {cause(error)}")
+        aside(f"greenline: {_in_our_words(cause(error))}")
         raise typer.Exit(status) from None
+
+
+def _in_our_words(said: str) -> str:
+    """What is an option to Spark has a name of its own here."""
+    for option, ours in _OPTIONS:
+        said = option.sub(ours, said)
+    return said
+
+
+_OPTIONS = [
+    (re.compile(r'option\("load", "([^"]+)"\)'), r"--name \1"),
+    (re.compile(r'option\("create", "true"\)'), "--create"),
+]
 
 
 def _status_of(error: Exception) -> Status | None:

@@ -358,9 +358,9 @@ class Follower:
     def _gap(self, gone: Discarded) -> Discarded:
         begin = "begin a new archive with a base, the file that `greenline backup` makes of a replica"
         if self.position == 0:
-            return Discarded(f"the order cannot be followed from its beginning ({gone}): {begin}")
+            return Discarded(f"the order cannot be followed from its beginning ({gone.what}): {begin}")
         return Discarded(
-            f"there would be a gap after position {self.position}, where this archive ends ({gone}): {begin}"
+            f"there would be a gap after position {self.position}, where this archive ends ({gone.what}): {begin}"
         )
 
     # Comparing.

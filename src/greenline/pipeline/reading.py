@@ -27,6 +27,10 @@ PATIENCE_S = 60.0
 STALLED_S = 5.0
 """A node that tells nothing for so long is left for another."""
 _PAUSE_S = 0.2
+KEPT_ELSEWHERE = (
+    'Give the archive that was kept of it as option("archive", DIRECTORY), or begin where the order is kept: '
+    'option("first", POSITION)'
+)
 _AHEAD = 16
 """So many answers are taken from a node before their reader wants them."""
 _T = TypeVar("_T")
@@ -43,7 +47,10 @@ class NotRead(Exception):
 
 
 class Discarded(NotRead):
-    pass
+    def __init__(self, what: str, remedy: str = "") -> None:
+        """`remedy`: of who reads it by the source; who follows an order has another one."""
+        super().__init__(f"{what}. {remedy}" if remedy else what)
+        self.what = what
 
 
 class AnotherOrder(NotRead):
@@ -229,17 +236,11 @@ class Replicas:
                     if no.kind != "discarded":
                         raise NotRead(f"{self} does not tell of position {wanted}: {no}") from None
                     if call.connection.address in lacking:
-                        raise Discarded(self._discarded(wanted, lacking)) from None
+                        said = "; ".join(str(each) for _, each in sorted(lacking.items()))
+                        raise Discarded(f"position {wanted} is discarded by {self} ({said})", KEPT_ELSEWHERE) from None
                     lacking[call.connection.address] = no
                 if wanted > last:
                     return
-
-    def _discarded(self, wanted: int, lacking: dict[str, Refused]) -> str:
-        said = "; ".join(f"{address}: {no}" for address, no in sorted(lacking.items()))
-        return (
-            f"position {wanted} is discarded by {self} ({said}). Give the archive that was kept of it as "
-            'option("archive", DIRECTORY), or begin where the order is kept: option("first", POSITION)'
-        )
 
     async def _calls(self) -> AsyncGenerator[_Call, None]:
         """One node after the other, until it is enough. Raises `OutOfReach` if nobody tells anything for long."""
@@ -268,7 +269,7 @@ class Replicas:
             if time.monotonic() - heard > self._patience:
                 raise OutOfReach(
                     f"{self} has told nothing for {self._patience:g} s ({said}): see that its nodes run and can be "
-                    'reached from here, or be more patient by option("patience", SECONDS)'
+                    "reached from here"
                 )
             await asyncio.sleep(_PAUSE_S)
 

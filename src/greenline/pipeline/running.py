@@ -107,6 +107,7 @@ class Running:
         self._checked = self.tables.reached
         self._checking = threading.Lock()
         self._archived, self._written = Lag(), Lag()
+        self._take_up(progress.read(place))
         self._unwritten = Unwritten(self.tables)
         self._wrote = time.monotonic()
         self._rest = WRITE_S
@@ -118,6 +119,8 @@ class Running:
         self._pins = Pins(place / tables_book.ASIDE / "pins")
         self._pins.let_go()
         if told is None:
+            if not (place / ARCHIVE).is_dir():
+                raise BadOption(f"nothing was ever archived in {place}: say of which cluster that is to be done")
             forget_prepared(place / ARCHIVE)
         else:
             self._follower = Follower(
@@ -127,6 +130,15 @@ class Running:
         self._log = Tables(spark, place)
         """The same, for who checks what was archived while the others are written."""
         tables_book.remove_unused(place, self.tables.book)
+
+    def _take_up(self, before: Progress | None) -> None:
+        """Whoever is killed and started again, again and again, is as late as the first of them."""
+        now, ago = time.monotonic(), max(0.0, time.time() - before.updated) if before is not None else 0.0
+        if before is not None:
+            self._archived.seen(before.order, now - ago - before.lag_seconds)
+            self._written.seen(before.order, now - ago - before.written_lag_seconds)
+        self._archived.reached(self._checked.position)
+        self._written.reached(self.tables.book.position)
 
     def __enter__(self) -> Running:
         return self

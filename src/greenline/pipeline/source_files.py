@@ -14,7 +14,7 @@ from greenline.kernel.recovery import recover as records_of
 from greenline.node.desk import told_of
 from greenline.node.lock import holder
 from greenline.node.log import LogDamaged, frames_in
-from greenline.pipeline.reading import Chain, Discarded, NotRead, Piece, Place
+from greenline.pipeline.reading import KEPT_ELSEWHERE, Chain, Discarded, NotRead, Piece, Place
 from greenline.replication.messages import Base, Record
 from greenline.replication.recovery import LogRefused, recover
 from greenline.replication.replica import Replica
@@ -52,8 +52,8 @@ class LogFiles:
         replica = self._replica()
         if after.position < replica.low:
             raise Discarded(
-                f"position {after.position + 1} is discarded in {self}, which begins with {replica.low + 1}. Give the "
-                'archive that was kept of it as option("archive", DIRECTORY), or begin there: option("first", POSITION)'
+                f"position {after.position + 1} is discarded in {self}, which begins with {replica.low + 1}",
+                KEPT_ELSEWHERE,
             )
         if last > replica.green:
             raise NotRead(f"{self} ends with position {replica.green}, and {last} was to be read")

@@ -85,6 +85,6 @@ def _positive(options: Mapping[str, str], name: str, usual: int) -> int:
     given = options.get(name)
     if given is None:
         return usual
-    if not given.isdecimal() or not 0 < int(given) < 1 << 63:
+    if not (given.isascii() and given.isdecimal()) or not 0 < int(given) < 1 << 63:
         raise BadOption(f'{name}={given!r} is no position or number: write option("{name}", "1") or more')
     return int(given)

@@ -85,7 +85,13 @@ class Tables:
 
     def _check_book(self) -> None:
         position = self.book.position
-        if position and (position > self.archive.last or self.archive.digest_at(position).hex() != self.book.digest):
+        if position > self.archive.last:
+            raise Damaged(
+                f"the tables in {self.place} go up to position {position}, and {self.archive} ends with "
+                f"{self.archive.last}: a part of it is lost: bring that back; or keep the tables' files as they are, "
+                "and begin anew in another directory"
+            )
+        if position and self.archive.digest_at(position).hex() != self.book.digest:
             raise AnotherOrder(
                 f"the tables in {self.place} were made up to position {position} from another order than "
                 f"{self.archive} has: bring back the archive that they were made from, or remove {tables_book.FILE}"
