@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from greenline.access.wire import Bundle
@@ -228,11 +229,14 @@ def _try_the_door(local: Local) -> None:
 def test_what_everybody_has_discarded_is_an_error_that_says_where_the_order_begins(tmp_path: Path) -> None:
     with keeping(tmp_path, "p q", FEW) as local:
         write(local, 4 * FEW)
-        replicas = Replicas(at(local))
+        replicas, whole = Replicas(at(local)), at(local)
+        each = [Replicas(msgspec.structs.replace(whole, addresses=one)) for one in whole.addresses.split(",")]
+        assert len(each) == 2, "p and q"
 
         def is_discarded() -> bool:
+            """By one as well as by the other, at any time."""
             write(local, 1)  # a line is told with what is said next
-            return all(place.digest == b"" for place in replicas.places([1, FEW]))
+            return all(place.digest == b"" for one in each for place in one.places([1, FEW]))
 
         assert waits_for(is_discarded, PATIENCE_S)
         with pytest.raises(Discarded, match=r"position 1 is discarded .* kept from position \d+ on.*archive.*first"):
