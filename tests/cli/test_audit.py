@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from greenline.cli import audit
+from greenline.pipeline.following import follow
 from greenline.trace.stream import TraceWriter
 from tests.cli.command import Greenline
 from tests.spec.test_evs_rules import PAIR, changed
@@ -82,8 +86,55 @@ def test_a_verdict_is_told_though_its_report_cannot_be_written(greenline: Greenl
     """As when the disk is full; here the name is too long for what is written aside."""
     answer = greenline("audit", traces, "--rules", "evs/3", "--report", traces / ("a" * 254))
     assert "evs 3 self delivery                                  BROKEN      1" in answer.out
-    assert answer.status == 4
-    assert "could not be written" in answer.err
+    assert answer.status == 1
+    assert "what was to be kept could not be written" in answer.err
+    (traces / "bad.trace").unlink()
+    assert greenline("audit", traces, "--rules", "evs/3", "--report", traces / ("a" * 254)).status == 4
+
+
+def test_a_table_that_would_be_a_part_of_the_trace_is_refused(greenline: Greenline, traces: Path) -> None:
+    answer = greenline("audit", traces, "--table", traces / "broken.parquet")
+    assert answer.status == 2
+    assert "it would be a part of the trace in" in answer.err
+
+
+def test_what_is_a_link_stays_one(greenline: Greenline, traces: Path, tmp_path: Path) -> None:
+    (tmp_path / "here.html").symlink_to(tmp_path / "there.html")
+    for kept in (tmp_path / "here.html", Path("/dev/null")):
+        assert greenline("audit", traces, "--rules", "evs/3", "--report", kept).status == 1
+    assert (tmp_path / "here.html").is_symlink()
+    assert "1 of 1 rules broken" in (tmp_path / "there.html").read_text()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_who_follows_says_in_the_end_whether_it_could_be_judged(
+    greenline: Greenline, traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def until_ctrl_c(*meanwhile: Callable[[], object]) -> None:
+        """After each round something else; then Ctrl-C."""
+        left = list(meanwhile)
+
+        def wait(_: float) -> None:
+            if not left:
+                raise KeyboardInterrupt
+            left.pop(0)()
+
+        monkeypatch.setattr(audit, "follow", partial(follow, wait=wait))
+
+    words = ("audit", traces, "--rules", "evs/3", "--follow")
+    until_ctrl_c(lambda: None)
+    answer = greenline(*words, "--json", "--report", traces / "audit.html")
+    assert answer.status == 1
+    assert answer.json["rule"] == "evs/3_self_delivery"
+    assert "it went on to another configuration" in (traces / "audit.html").read_text()
+
+    until_ctrl_c(lambda: (traces / "bad.trace").write_bytes(b"noise"))
+    answer = greenline(*words)
+    assert "it is read again" in answer.err
+    assert answer.status == 4, "what it read last it could not judge"
+    (traces / "bad.trace").unlink()
+    until_ctrl_c()
+    assert greenline(*words).status == 0
 
 
 def test_a_master_is_of_spark(greenline: Greenline, traces: Path) -> None:

@@ -190,6 +190,23 @@ def test_all_files_are_judged_whatever_they_are_called(
     assert found.counts.runs == found.verdicts[0].count == 2 + len(ODD_NAMES)
 
 
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.long)])
+def test_files_that_others_have_written_in_other_types_are_judged_together(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    """Engines take the types of one file for those of all, if they take them at all."""
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    retypes = [("local_index", pa.int32()), ("time", pa.float32()), ("detail", pa.null()), ("kind", pa.large_string())]
+    for number, (column, kind) in enumerate(retypes):
+        whole = misnumbered(1, f"{number}:")
+        values = pa.nulls(len(whole)) if pa.types.is_null(kind) else whole.column(column).cast(kind)
+        other = whole.set_column(whole.schema.get_field_index(column), column, values)
+        pq.write_table(other.replace_schema_metadata(SCHEMA.metadata), tmp_path / f"{number}.parquet")
+    pq.write_table(misnumbered(1, "ours"), tmp_path / "ours.parquet")
+    assert judged(tmp_path, engine, ("evs/0_1",)).verdicts[0].count == len(retypes) + 1
+
+
 def test_an_engine_that_sees_other_rows_than_there_are_is_not_believed(place: Path) -> None:
     with opened(place, engine="duckdb") as it:
         it._rows = 1

@@ -11,6 +11,7 @@ from greenline.pipeline.following import Round, follow
 from greenline.pipeline.report_trace import Select
 from greenline.pipeline.verdicts import Verdicts
 from greenline.trace.stream import NotATrace, TraceWriter
+from greenline.trace.tables import trace_files
 from tests.spec.test_evs_rules import PAIR
 from tests.trace.rows import history
 
@@ -82,7 +83,6 @@ def test_what_is_sure_is_kept_as_a_table_and_a_report_round_after_round(tmp_path
 
 
 def test_a_file_that_is_just_begun_is_read_the_next_time(tmp_path: Path) -> None:
-    """But who follows what is no trace at all is told at once."""
     nodes = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe"))
     begun, said = tmp_path / "new.parquet", list[str]()
 
@@ -98,8 +98,26 @@ def test_a_file_that_is_just_begun_is_read_the_next_time(tmp_path: Path) -> None
     assert [each.verdicts.counts.runs for each in rounds] == [1, 1]
     assert len(said) == 1
     assert "new.parquet is no whole Parquet file" in said[0]
+
+
+def test_a_file_that_is_taken_away_meanwhile_is_no_reason_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes, said = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe")), list[str]()
+    following = follow(tmp_path, rules=("evs",), engine="duckdb", report=said.append, wait=lambda _: None)
+    next(following)
+    found = [*trace_files(tmp_path), tmp_path / "gone.trace"]
+    monkeypatch.setattr(
+        "greenline.pipeline.auditing.trace_files", lambda place: found if not said else trace_files(place)
+    )
+    assert next(following).verdicts.counts.runs == 1
+    nodes.close()
+    assert "gone.trace" in said[0]
+
+
+def test_what_was_no_trace_to_begin_with_is_told_at_once() -> None:
     with pytest.raises(NotATrace, match="does not exist"):
-        next(follow(tmp_path / "nowhere"))
+        next(follow(Path("nowhere")))
 
 
 def test_a_violation_is_told_once_when_it_is_sure(tmp_path: Path) -> None:

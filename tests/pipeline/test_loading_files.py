@@ -57,8 +57,9 @@ def test_json_is_an_object_a_line(data: bytes, why: str, tmp_path: Path) -> None
     (tmp_path / "people.json").write_bytes(data)
     with pytest.raises(BadOption, match=why):
         loading_files.check(tmp_path, "json")
-    (tmp_path / "people.json").write_bytes(b'\xef\xbb\xbf\n{"id": 1}\n')
-    loading_files.check(tmp_path, "json")
+    for data in (b'\xef\xbb\xbf\n{"id": 1}\n', b'[{"id": 1}, {"id": 2}]\n', b""):
+        (tmp_path / "people.json").write_bytes(data)
+        loading_files.check(tmp_path, "json")
 
 
 def test_parquet_files_of_other_columns_are_not_taken_for_one(tmp_path: Path) -> None:
@@ -76,14 +77,48 @@ def test_parquet_files_of_other_columns_are_not_taken_for_one(tmp_path: Path) ->
 
 
 def test_a_directory_in_a_directory_would_be_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id\n1\n")
-    for name in ("day=1", "more"):
+    for name in ("day=1", "day=2", "more", "_temporary", ".git"):
         (tmp_path / name).mkdir()
-    (tmp_path / "day=1" / "b.csv").write_text("id\n2\n")
+        (tmp_path / name / "README.txt").touch()
+    for name in ("day=1", "day=2", "_temporary"):
+        (tmp_path / name / "README.txt").unlink()
+        (tmp_path / name / "b.csv").write_text("id\n2\n")
     loading_files.check(tmp_path, "csv")
     (tmp_path / "more" / "b.csv").write_text("id\n3\n")
     with pytest.raises(BadOption, match="load more by itself"):
         loading_files.check(tmp_path, "csv")
+    (tmp_path / "more" / "b.csv").unlink()
+    (tmp_path / "day=2" / "b.csv").write_text("id,Day\n2,99\n")
+    with pytest.raises(BadOption, match=r"has a column Day, and its directory's name is one"):
+        loading_files.check(tmp_path, "csv")
+
+
+def test_files_beside_directories_that_are_columns_would_be_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "b.csv").write_text("id\n2\n")
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    with pytest.raises(BadOption, match="do not have the same columns"):
+        loading_files.check(tmp_path, "csv")
+
+
+@pytest.mark.parametrize("name", ["x{1,2}", "we[i]rd"])
+def test_a_directory_that_spark_takes_for_several_is_refused_whatever_is_in_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "part-0").write_text("id\n1\n")
+    with pytest.raises(BadOption, match="for a pattern: rename"):
+        loading_files.check(tmp_path / name, "csv")
+
+
+def test_parquet_files_that_spark_reads_as_one_are_taken(tmp_path: Path) -> None:
+    """By whomever they were written."""
+    texts = pa.array(["x"])
+    pq.write_table(pa.table({"a": [1], "b": texts}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"b": texts.cast(pa.large_string()), "a": [2]}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"a": [3], "b": texts.dictionary_encode()}), tmp_path / "3.parquet")
+    required = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
+    pq.write_table(pa.table({"a": [4], "b": texts}, required), tmp_path / "4.parquet")
+    (tmp_path / "5.parquet").touch()
+    loading_files.check(tmp_path, "parquet")
 
 
 @pytest.mark.parametrize("name", ["_b.csv", ".b.csv", "b[1].csv", "b*.csv"])

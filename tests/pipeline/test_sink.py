@@ -232,6 +232,21 @@ def test_types_are_guessed_only_for_a_table_that_is_made(spark: SparkSession, lo
         assert loading.load(spark, tmp_path / "codes.csv", "new", at, name="once", is_created=True).rows == 1
     assert ask(local, "SELECT code FROM new") == [(7,)]
 
+    (tmp_path / "short.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(NotLoaded, match="0 rows of the load mended are in the table; who gives its name goes on"):
+        loading.load(spark, tmp_path / "short.csv", "short", at, name="mended", is_created=True)
+    (tmp_path / "short.csv").write_text("a,b\n1,2\n3,4\n")
+    assert loading.load(spark, tmp_path / "short.csv", "short", at, name="mended", is_created=True).rows == 2
+
+
+def test_what_directories_say_is_text_as_what_files_say(spark: SparkSession, local: Local, tmp_path: Path) -> None:
+    do(local, "CREATE TABLE coded (id INTEGER, code TEXT)")
+    for code in ("007", "1e3"):
+        (tmp_path / f"code={code}").mkdir()
+        (tmp_path / f"code={code}" / "b.csv").write_text("id\n1\n")
+    assert loading.load(spark, tmp_path, "coded", {"at": str(local.place)}, kind="csv").rows == 2
+    assert sorted(ask(local, "SELECT code FROM coded")) == [("007",), ("1e3",)]
+
 
 @pytest.mark.parametrize(
     ("name", "text", "found"),
@@ -247,7 +262,7 @@ def test_numbers_that_a_guess_would_bend_are_refused(
 ) -> None:
     at = {"at": str(local.place)}
     (tmp_path / name).write_text(text)
-    with pytest.raises(BadOption, match=f"has {found} in its column n, beside numbers with a point"):
+    with pytest.raises(BadOption, match=f"has {found} in its column n, which would be"):
         loading.load(spark, tmp_path / name, "bent", at, is_created=True)
     (tmp_path / name).write_text(text.replace(found, "9007199254740992"))
     loading.load(spark, tmp_path / name, f"straight_{name[2:]}", at, is_created=True)

@@ -16,7 +16,7 @@ from greenline.kernel.codec import seal
 from greenline.kernel.evidence import Row
 from greenline.trace import schema, stream
 from greenline.trace.stream import NotATrace, TraceReader, TraceWriter, note_crash
-from greenline.trace.tables import load, rows_in_parquet, to_parquet, trace_files
+from greenline.trace.tables import load, retyped, rows_in_parquet, to_parquet, trace_files
 from tests.trace.rows import history
 
 WRITER = """
@@ -273,7 +273,10 @@ def test_wider_and_narrower_numbers_and_columns_without_a_value_are_taken(tmp_pa
         values = pa.array([None], kind) if pa.types.is_null(kind) else rows.column(column).cast(kind)
         rows = rows.set_column(rows.schema.get_field_index(column), column, values)
     pq.write_table(rows.replace_schema_metadata(schema.SCHEMA.metadata), tmp_path / "other.parquet")
-    assert rows_in_parquet(tmp_path / "other.parquet") == 1
+    assert rows_in_parquet(tmp_path / "other.parquet") == (1, False)
+    retyped(tmp_path / "other.parquet", tmp_path / "ours.parquet")
+    assert rows_in_parquet(tmp_path / "ours.parquet") == (1, True)
+    assert pq.read_table(tmp_path / "ours.parquet").column("process").to_pylist() == ["p"]
 
 
 def test_what_would_be_passed_over_in_a_directory_is_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from json import dumps
 from pathlib import Path
@@ -18,6 +18,8 @@ from greenline.pipeline.following import Round, follow
 from greenline.pipeline.report import write_report
 from greenline.pipeline.report_trace import Select
 from greenline.spec.judge import Broken, rules_named
+from greenline.trace.stream import SUFFIX
+from greenline.trace.tables import PARQUET, Report
 
 SHOWN = 5
 """Witnesses that are shown of one rule."""
@@ -55,41 +57,57 @@ def audit(
     Without --rules, the rules that fit what the trace holds. A broken rule is shown with its witness and a because.
     Both engines come to the same verdicts.
     """
-    named = _checked(rules, engine, master, (report, table), work)
+    named = _checked(place, rules, engine, master, (report, table), work)
     hush()
     begun = datetime.now(UTC)
-    unwritten: list[OSError] = []
-
-    def keep(found: Verdicts, begun: datetime, select: Select) -> None:
-        """A disk that is full, say, does not keep the verdicts from being told."""
-        try:
-            if table is not None:
-                found.write(table)
-            if report is not None:
-                write_report(report, found, begun, select)
-        except OSError as error:
-            unwritten.append(error)
+    kept = _Kept(table, report)
 
     how: _How = {"engine": engine, "master": master, "memory": memory, "work": work}
     try:
         if follows:
-            has_broken = _follow(place, follow(place, rules=named, keep=keep, report=aside, **how), json)
+            status = _follow(
+                place, kept, json, lambda heard: follow(place, rules=named, keep=kept, report=heard, **how)
+            )
         else:
             with opened(place, report=aside, **how) as judge, progress("judging") as bar:
                 task = bar.add_task("", total=None)
                 found = judge.judge(named, lambda _: bar.advance(task))
-                keep(found, begun, judge.select)
+                kept(found, begun, judge.select)
             if json:
                 as_json(_json(found))
             else:
                 _report(place, found)
-            has_broken = bool(found.broken)
+            status = _status(bool(found.broken), is_well=kept.is_well)
     except (NothingToJudge, Unreadable, NoSpark) as error:
         raise Misuse(str(error)) from None
-    if unwritten:
-        aside(f"greenline: what was to be kept could not be written: {unwritten[-1]}")
-        raise typer.Exit(Status.FAILED)
-    raise typer.Exit(Status.BROKEN if has_broken else Status.OK)
+    raise typer.Exit(status)
+
+
+def _status(has_broken: bool, *, is_well: bool) -> Status:
+    if has_broken:
+        return Status.BROKEN
+    return Status.OK if is_well else Status.FAILED
+
+
+class _Kept:
+    """The table and the report. A disk that is full, say, does not keep the verdicts from being told."""
+
+    def __init__(self, table: Path | None, report: Path | None) -> None:
+        self._table = table
+        self._report = report
+        self.is_well = True
+
+    def __call__(self, found: Verdicts, begun: datetime, select: Select) -> None:
+        try:
+            if self._table is not None:
+                found.write(self._table)
+            if self._report is not None:
+                write_report(self._report, found, begun, select)
+        except OSError as error:
+            self.is_well = False
+            aside(f"greenline: what was to be kept could not be written: {error}")
+        else:
+            self.is_well = True
 
 
 class _How(TypedDict):
@@ -99,7 +117,9 @@ class _How(TypedDict):
     work: Path | None
 
 
-def _checked(rules: str, engine: str, master: str | None, made: Iterable[Path | None], work: Path | None) -> list[str]:
+def _checked(
+    place: Path, rules: str, engine: str, master: str | None, made: Iterable[Path | None], work: Path | None
+) -> list[str]:
     """All that can be wrong before anything is read; then the names of rules."""
     if engine not in ENGINES:
         raise Misuse(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
@@ -117,6 +137,10 @@ def _checked(rules: str, engine: str, master: str | None, made: Iterable[Path | 
             raise Misuse(f"cannot write {path}: it is a directory, and a file is to be named")
         if not path.parent.is_dir():
             raise Misuse(f"cannot write {path}: there is no directory {path.parent}")
+        if path.suffix in (SUFFIX, PARQUET) and place.resolve() in path.resolve().parents:
+            raise Misuse(
+                f"cannot write {path}: it would be a part of the trace in {place}; give it another place or name"
+            )
         if not os.access(path.parent, os.W_OK):
             raise Misuse(f"cannot write {path}: nothing may be written into {path.parent} by this user")
     if work is not None and not work.is_dir():
@@ -124,11 +148,17 @@ def _checked(rules: str, engine: str, master: str | None, made: Iterable[Path | 
     return named
 
 
-def _follow(place: Path, rounds: Iterator[Round], is_json: bool) -> bool:
-    """Tell each violation once, when it is sure, as a line; then whether there was any."""
-    has_broken = False
+def _follow(place: Path, kept: _Kept, is_json: bool, rounds: Callable[[Report], Iterator[Round]]) -> Status:
+    """Tell each violation once, when it is sure, as a line, until Ctrl-C."""
+    has_broken, unread = False, list[str]()
+
+    def heard(said: str) -> None:
+        unread.append(said)
+        aside(said)
+
     try:
-        for each in rounds:
+        for each in rounds(heard):
+            unread.clear()
             counts, now = each.verdicts.counts, datetime.now(UTC).strftime("%H:%M:%S")
             aside(f"{now}  {counts.events} rows of {counts.runs} runs judged in {each.verdicts.seconds:.1f} s")
             for broken in each.confirmed:
@@ -141,7 +171,7 @@ def _follow(place: Path, rounds: Iterator[Round], is_json: bool) -> bool:
         pass
     if has_broken and not is_json:
         line(f"the whole of it: greenline audit {shlex.quote(str(place))}")
-    return has_broken
+    return _status(has_broken, is_well=kept.is_well and not unread)
 
 
 def _report(place: Path, found: Verdicts) -> None:

@@ -157,7 +157,7 @@ def show(
     position: Annotated[int | None, typer.Option("--at", help="As it was after this position.")] = None,
     history: Annotated[bool, typer.Option("--history", help="All that it ever held, and from when to when.")] = False,
     log: Annotated[bool, typer.Option("--log", help="A part of the log: bundles, actions or changes.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="So many rows.")] = SHOWN,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="So many rows.")] = SHOWN,
     master: Master = None,
     memory: Memory = "2g",
     json: Json = False,

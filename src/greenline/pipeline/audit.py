@@ -137,7 +137,7 @@ def opened(
         here = Path(made)
         if found := session.PATTERN.search(made):
             raise Unreadable(f"{found[0]} in {made} would be a pattern: choose another directory to keep tables in")
-        trace = whole_trace(place.resolve(), here, report)
+        trace = whole_trace(place.absolute(), here, report)
         if engine == "spark" or (engine == "auto" and (master is not None or trace.rows > SMALL)):
             from greenline.pipeline.auditing_spark import Spark
 
@@ -155,8 +155,7 @@ def _stumbling(engine: type[Engine], place: Path, trace: Trace) -> Iterator[None
     try:
         yield
     except engine.errors as error:
-        where = damaged(trace)
-        over = f"{where} is damaged" if where is not None else cause(error).splitlines()[0]
+        over = damaged(trace) or cause(error).splitlines()[0]
         raise Unreadable(f"{engine.name} could not judge {place}: {over}") from error
 
 

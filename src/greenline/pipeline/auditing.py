@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from greenline.trace.stream import NotATrace
-from greenline.trace.tables import PARQUET, Report, nobody, rows_in_parquet, to_parquet, trace_files
+from greenline.trace.tables import PARQUET, Report, nobody, retyped, rows_in_parquet, to_parquet, trace_files
 
 SURVEY = """
 WITH by_run AS (
@@ -125,24 +125,30 @@ def whole_trace(place: Path, work: Path, report: Report = nobody) -> Trace:
     sources, rows = trace_files(place), 0
     files = [work / f"part-{number}{PARQUET}" for number in range(len(sources))]
     for source, file in zip(sources, files, strict=True):
-        if source.suffix == PARQUET:
-            rows += rows_in_parquet(source)
+        if source.suffix != PARQUET:
+            rows += to_parquet(source, report, file)[1]
+            continue
+        count, is_ours = rows_in_parquet(source)
+        rows += count
+        if is_ours:
             file.symlink_to(source)
         else:
-            rows += to_parquet(source, report, file)[1]
+            retyped(source, file)
     return Trace(files, sources, rows)
 
 
-def damaged(trace: Trace) -> Path | None:
+def damaged(trace: Trace) -> str:
     """The first file that cannot be read to its end, after an engine has stumbled: not all of them say over which."""
     for source, file in zip(trace.sources, trace.files, strict=True):
         try:
             with pq.ParquetFile(file) as whole:
                 for batch in whole.iter_batches():
                     batch.validate(full=True)
+        except FileNotFoundError:
+            return f"{source} is gone"
         except (pa.ArrowException, OSError):
-            return source
-    return None
+            return f"{source} is damaged"
+    return ""
 
 
 def check_complete(kinds: list[Kind], place: str) -> None:

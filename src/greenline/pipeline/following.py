@@ -59,7 +59,8 @@ def follow(
 ) -> Iterator[Round]:
     """Round after round, for as long as somebody asks for the next.
 
-    Raises `NotATrace` or `Unreadable` by the first one; later `report` hears of it, and it is read again.
+    What cannot be read is raised by the first one (`NotATrace`, `Unreadable`); later `report` hears of it, and it is
+    read again: it is just written, or was just taken away.
     """
     before: set[str] = set()
     told: set[str] = set()
@@ -75,7 +76,7 @@ def follow(
                 keep(sure, now, audit.select)
         except NothingToJudge:
             pass
-        except (NotATrace, Unreadable) as error:
+        except (NotATrace, Unreadable, FileNotFoundError) as error:
             if not has_judged:
                 raise
             report(f"{error}; it is read again")

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
@@ -27,8 +27,12 @@ from greenline.pipeline import loading_files, reaching, sink_ledger
 from greenline.pipeline.causes import cause
 from greenline.pipeline.reaching import BadOption
 
-_PARTITIONS = {"spark.sql.files.minPartitionNum": "8"}
-"""Otherwise as many as there are cores here."""
+_SETTINGS = {
+    # Otherwise as many as there are cores here.
+    "spark.sql.files.minPartitionNum": "8",
+    # What names of directories say is text, as what a CSV file says.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
 _TOLD_WITHIN_S = 10.0
 _MANY_DIGITS = r"^\s*[+-]?\d{16,}\s*$"
 _OURS = re.compile(r"^(?:\w+\.)*greenline\.[\w.]+: (.+)$", re.MULTILINE)
@@ -69,7 +73,7 @@ def load(
     reach = reaching.reach(options)
     asyncio.run(_check_in(reach, name, table if is_created and kind == "csv" else None))
     try:
-        with _settings(spark, _PARTITIONS):
+        with _settings(spark, _SETTINGS):
             frame = read(spark, file, kind, is_created)
             if not frame.columns or not frame.rdd.getNumPartitions():
                 raise BadOption(f"{file} has no rows: there is nothing to load")
@@ -115,16 +119,26 @@ def _check_digits(reader: DataFrameReader, file: Path, guessed: StructType) -> N
         return
     as_text = [StructField(each.name, StringType()) if each.name in doubles else each for each in guessed]
     texts = reader.schema(StructType(as_text)).load(str(file))
-    for name in doubles:
-        text = f.col("`" + name.replace("`", "``") + "`")
-        exact, bent = text.try_cast("decimal(38,0)"), text.try_cast("double")
-        is_bent = text.rlike(_MANY_DIGITS) & (exact.isNull() | ~exact.eqNullSafe(bent.try_cast("decimal(38,0)")))
-        is_lost = text.rlike("\\d") & f.abs(bent).eqNullSafe(inf)
-        for found, as_double in texts.where(is_bent | is_lost).select(text, bent).take(1):
-            raise BadOption(
-                f"{file} has {found} in its column {name}, beside numbers with a point, as which it would be"
-                f" {as_double}: make the table yourself, and write the number in quotes if this is JSON"
-            )
+    bent = {name: f.when(_is_bent(text := f.col(_quoted(name))), text) for name in doubles}
+    seen = texts.select(*(text.alias(str(number)) for number, text in enumerate(bent.values())))
+    for row in seen.where(f.coalesce(*seen.columns).isNotNull()).take(1):
+        name, found = next((name, text) for name, text in zip(doubles, row, strict=True) if text is not None)
+        raise BadOption(
+            f"{file} has {found} in its column {name}, which would be {float(found)} as one of numbers with a point:"
+            " make the table yourself, and write the number in quotes if this is JSON"
+        )
+
+
+def _is_bent(text: Column) -> Column:
+    """A whole number that is no double, or one so large that none is."""
+    exact, double = text.try_cast("decimal(38,0)"), text.try_cast("double")
+    is_another = exact.isNull() | ~exact.eqNullSafe(double.try_cast("decimal(38,0)"))
+    return (text.rlike(_MANY_DIGITS) & is_another) | (text.rlike("[0-9]") & f.abs(double).eqNullSafe(inf))
+
+
+def _quoted(name: str) -> str:
+    """As Spark does."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager
@@ -151,7 +165,7 @@ def _how_far(reach: reaching.Reach, name: str) -> str:
         rows = asyncio.run(_total(reach, name))
     except Error:
         return ""
-    return f"\nIn all, {rows} rows of the load {name} are in the table" if rows else ""
+    return f"\nIn all, {rows} rows of the load {name} are in the table; who gives its name goes on with it"
 
 
 async def _check_in(reach: reaching.Reach, name: str, made: str | None) -> None:

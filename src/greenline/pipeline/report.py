@@ -18,7 +18,7 @@ from greenline.pipeline.report_scene import Scene, SceneOf, scenes
 from greenline.pipeline.report_style import STYLE
 from greenline.pipeline.report_trace import Select
 from greenline.pipeline.report_words import number, plain, seconds, shown, tame
-from greenline.pipeline.verdicts import Verdict, Verdicts
+from greenline.pipeline.verdicts import Verdict, Verdicts, whole
 from greenline.spec.judge import Broken
 from greenline.trace.diagram import OMITTED, draw
 from greenline.trace.story import Line, tell
@@ -31,14 +31,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write_report(path: Path, audit: Verdicts, begun: datetime, select: Select) -> None:
-    """Written aside first: whoever watches the file sees a whole page or the one before it."""
-    aside = path.with_name(path.name + ".part")
-    try:
+    with whole(path) as aside:
         text = "\n".join(page(audit, begun, scenes(select, shown_of(audit))))
         aside.write_text(text + "\n", encoding="utf-8", errors="replace")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def shown_of(audit: Verdicts) -> list[Broken]:

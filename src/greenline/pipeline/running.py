@@ -29,7 +29,7 @@ from greenline.pipeline.pins import Pins
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption, reach
 from greenline.pipeline.reading import Order, OutOfReach, Replicas
-from greenline.pipeline.session import PATTERN
+from greenline.pipeline.session import why_a_pattern
 from greenline.pipeline.source_files import LogFiles
 from greenline.pipeline.tables import ARCHIVE, Tables
 from greenline.pipeline.tables_inserting import forget_prepared
@@ -89,9 +89,9 @@ class Running:
         tell: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         """Raises `InUse`, `NotRead`, `BadBook` or `Unusable`."""
-        if found := PATTERN.search(str(place.resolve())):
+        if why_a_pattern(place.resolve()):
             raise BadOption(
-                f"Spark takes {found[0]} in the name of a directory for a pattern: choose another than {place}"
+                f"Spark takes a part of the name of {place.resolve()} for a pattern: choose another directory"
             )
         self.place = place
         self._told = told

@@ -38,6 +38,8 @@ _MASTERS = re.compile(
 _MEMORY = re.compile(r"(\d+)([kmgt])b?", re.IGNORECASE)
 _LEAST_MEMORY = 512 << 20
 """With a little less Spark does not start."""
+_FAR_BEYOND = 4
+"""So many times what there is Java does not even promise; a little more than there is may never be used."""
 
 PATTERN = re.compile(r"[*?\[\]{}\\]")
 """What Spark takes for a pattern, in the name of a file or a directory."""
@@ -104,7 +106,8 @@ def spark(
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     asked = master if master or is_submitted else LOCAL
     _check_master(asked)
-    _check_memory(memory)
+    if not is_submitted:
+        _check_memory(memory)
     chosen = _SETTINGS if is_submitted else {**_SETTINGS, "spark.driver.memory": memory}
     builder = SparkSession.builder.appName(name)
     for key, value in {**chosen, **(settings or {})}.items():
@@ -125,13 +128,16 @@ def spark(
     return session
 
 
+def why_a_pattern(place: Path) -> str | None:
+    """Then Spark takes others as well, or in its place, and says nothing of it."""
+    found = PATTERN.search(str(place))
+    return f"Spark takes {found[0]} in the name of a file for a pattern: rename {place}" if found else None
+
+
 def why_not_read(file: Path) -> str | None:
-    """Some names Spark takes for something else, and says nothing of it."""
-    if found := PATTERN.search(str(file)):
-        return f"Spark takes {found[0]} in the name of a file for a pattern: rename {file}"
     if file.name[:1] in ("_", "."):
         return f"Spark passes over files whose names begin with {file.name[0]}: rename {file}"
-    return None
+    return why_a_pattern(file)
 
 
 def stop() -> None:
@@ -188,7 +194,7 @@ def _check_memory(memory: str) -> None:
         raise NoSpark(f"{memory} is no amount of memory for Spark: write 3g, or 2500m")
     amount = int(asked[1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[asked[2].lower()]
     has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if not _LEAST_MEMORY <= amount <= has:
+    if not _LEAST_MEMORY <= amount <= _FAR_BEYOND * has:
         raise NoSpark(f"{memory} is no memory for Spark: 512m is the least, and this machine has {has >> 20}m")
 
 

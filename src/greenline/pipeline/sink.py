@@ -116,9 +116,10 @@ def writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> S
 async def _begin(sink: Sink, types: Mapping[str, str], *, is_created: bool) -> None:
     load = sink.load
     async with sink.reach.connected() as db:
-        if is_created:
+        if is_created and not await sink_ledger.columns(db, load.table, sink.timeout):
             columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
-            await db.execute(f"CREATE TABLE IF NOT EXISTS {quoted(load.table)} ({columns})", timeout=sink.timeout)
+            made = f"CREATE TABLE IF NOT EXISTS {quoted(load.table)} ({columns})"
+            await sink_ledger.begin_with(db, load, made, sink.timeout)
         await _check_columns(db, load, sink.timeout)
         if not await sink_ledger.begin(db, load, sink.timeout):
             raise BadOption(

@@ -111,10 +111,20 @@ class Load(msgspec.Struct, frozen=True):
 
 async def begin(db: Client, load: Load, timeout: float) -> bool:
     """Enter the load, or find it. False: it is there already, and is another."""
-    whole = load.beginning
     await db.execute(CREATE, timeout=timeout)
-    await db.execute(_BEGIN, (load.name, WHOLE, 0, 0, False, whole.digest), timeout=timeout)
-    return await standing(db, load, WHOLE, timeout) == whole
+    await db.execute(_BEGIN, _whole(load), timeout=timeout)
+    return await standing(db, load, WHOLE, timeout) == load.beginning
+
+
+async def begin_with(db: Client, load: Load, made: str, timeout: float) -> None:
+    """Enter the load together with the table that is made for it: so it is known whose that is."""
+    await db.execute(CREATE, timeout=timeout)
+    statements = work.statement(made), work.statement(_BEGIN, _whole(load))
+    await db.write(work.body(statements, work.moment()), timeout=timeout)
+
+
+def _whole(load: Load) -> tuple[object, ...]:
+    return load.name, WHOLE, 0, 0, False, load.beginning.digest
 
 
 async def is_known(db: Client, name: str, timeout: float) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,9 +79,21 @@ class Verdicts:
             for verdict in self.broken
             for each in verdict.broken
         ]
-        aside = path.with_name(path.name + ".part")
-        try:
+        with whole(path) as aside:
             pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), aside)
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Where to write what is then put in its place: whoever watches the file sees all of it, or the one before it. What
+    is there and no file, a device, say, is written itself."""
+    there = path.resolve()
+    if there.exists() and not there.is_file():
+        yield there
+        return
+    aside = there.with_name(there.name + ".part")
+    try:
+        yield aside
+        aside.replace(there)
+    finally:
+        aside.unlink(missing_ok=True)

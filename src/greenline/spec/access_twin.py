@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from greenline.kernel.evidence import Row
 from greenline.spec.replication_twin import Execution, Operation, Step
+from greenline.spec.twin import number_in
 
 Place = tuple[int, float]
 AFTER_ALL = float("inf")
@@ -29,7 +30,7 @@ def _session(action: str) -> str:
 
 def _number(action: str) -> int:
     number = [*re.split("[~/]", action), ""][1]
-    return int(number) if number.isdigit() else 0
+    return number_in(number) or 0
 
 
 def _read_before(request: str) -> tuple[str, str] | None:
@@ -138,7 +139,7 @@ class Access(Execution):
 
 
 def _amount(o: Operation) -> int:
-    return int(o.argument) if o.argument.isdigit() else 0
+    return number_in(o.argument) or 0
 
 
 def _put(s: Step, o: Operation) -> tuple[int, str, int, int]:
@@ -147,7 +148,7 @@ def _put(s: Step, o: Operation) -> tuple[int, str, int, int]:
         _amount(o),
         _session(s.message),
         _number(s.message),
-        int(value) if value.isdigit() else 0,
+        number_in(value) or 0,
     )
 
 
@@ -211,9 +212,9 @@ def verdicts_are_true(x: Access) -> bool:
                 return True
         if s.detail == "early":
             number = s.message.partition("/")[2]
-            before = f"{s.message.split('/')[0]}/{(int(number) if number.isdigit() else 0) - 1}"
+            before = f"{s.message.split('/')[0]}/{(number_in(number) or 0) - 1}"
             decided = [d for d in x.decisions if d.message == before]
-            if number.isdigit() and int(number) == 1 and "@" not in s.message:
+            if number_in(number) == 1 and "@" not in s.message:
                 return True
             if decided and min(map(_place, decided)) < _place(s):
                 return True
@@ -334,7 +335,7 @@ def counters_hold_what_was_accepted(x: Access) -> bool:
     for row, name, value in _finals(x):
         adds = [o for o in x.operations if o.verb == "add" and o.object == name]
         least = sum(_amount(o) for o in adds if o.action in accepted and o.action not in refused)
-        is_within = value.isdigit() and least <= int(value) <= sum(map(_amount, adds))
+        is_within = (final := number_in(value)) is not None and least <= final <= sum(map(_amount, adds))
         if adds and x.is_settled and row.members in x.last_servers and not is_within:
             return True
     return False

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 
 from greenline.kernel.evidence import WORLD, Row
+from greenline.spec.twin import number_in
 
 ENGINE = (
     "phase",
@@ -435,7 +436,7 @@ def _creator(bundle: str) -> str:
 
 def _index(bundle: str) -> int:
     number = bundle.partition("#")[2]
-    return int(number) if number.isdigit() else 0
+    return number_in(number) or 0
 
 
 def _differ(values: Iterable[object]) -> bool:
@@ -933,7 +934,7 @@ def yellow_exclusion(x: Execution) -> bool:
 def sessions_in_order(x: Execution) -> bool:
     def key(o: Operation) -> tuple[int, int]:
         number = o.action.split("/")[1]
-        return int(number) if number.isdigit() else 0, o.called
+        return number_in(number) or 0, o.called
 
     answered = [o for o in x.operations if o.place is not None and "/" in o.action]
     return any(

@@ -230,9 +230,15 @@ def _has_cycle(edges: dict[object, set[object]]) -> bool:
     return False
 
 
+def number_in(text: str) -> int | None:
+    """Digits, of ASCII, and no more of them than a number has in SQL."""
+    found = int(text) if text.isascii() and text.isdigit() else None
+    return found if found is not None and found < 1 << 63 else None
+
+
 def _counter(conf: str | None) -> int | None:
     parts = (conf or "").split(".")
-    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None
+    return number_in(parts[1]) if len(parts) > 1 else None
 
 
 def _parts(message: str | None) -> list[str]:
@@ -581,7 +587,8 @@ def vs_11(x: Execution) -> bool:
             if x.service.get(event.message) not in ("basic", None)
         ]
         for one, other in pairwise(own):
-            if one[1] == other[1] and one[2].isdigit() and other[2].isdigit() and int(other[2]) <= int(one[2]):
+            before, after = number_in(one[2]), number_in(other[2])
+            if one[1] == other[1] and before is not None and after is not None and after <= before:
                 return True
     return False
 

@@ -119,15 +119,26 @@ def load_file(path: Path, report: Report = nobody) -> pa.Table:
     return _in_our_types(path, table)
 
 
-def rows_in_parquet(path: Path) -> int:
-    """How many rows of a trace are in this file, by its footer, which is all that is read."""
+def rows_in_parquet(path: Path) -> tuple[int, bool]:
+    """How many rows of a trace are in this file, and whether its columns have just our types; by its footer, which is
+    all that is read."""
     try:
         with pq.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _not_whole(path, error) from None
     _check_schema(path, schema)
-    return int(rows)
+    return int(rows), schema.types == SCHEMA.types
+
+
+def retyped(path: Path, into: Path) -> None:
+    """The same rows in our types: engines take those of one file for those of all."""
+    try:
+        with pq.ParquetFile(path) as file, pq.ParquetWriter(into, SCHEMA) as writer:
+            for batch in file.iter_batches():
+                writer.write_table(_in_our_types(path, pa.Table.from_batches([batch])))
+    except (pa.ArrowException, OSError) as error:
+        raise _not_whole(path, error) from None
 
 
 def _not_whole(path: Path, error: Exception) -> NotATrace:
@@ -154,7 +165,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 _KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, _is_text)
-"""A wider or narrower one of these is read all the same."""
+"""A wider or narrower one of these is made ours."""
 
 
 def _in_our_types(path: Path, table: pa.Table) -> pa.Table:
