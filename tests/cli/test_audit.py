@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -98,6 +101,68 @@ def test_a_table_that_would_be_a_part_of_the_trace_is_refused(greenline: Greenli
     assert "it would be a part of the trace in" in answer.err
 
 
+def test_nothing_is_written_over_the_trace_or_over_each_other(greenline: Greenline, tmp_path: Path) -> None:
+    trace, page = tmp_path / "a.trace", tmp_path / "page"
+    with TraceWriter(trace, "run") as writer:
+        writer.extend(history("p.1 start"))
+    before = trace.read_bytes()
+    for words, said in (
+        (("--table", trace), "it is the trace itself"),
+        (("--report", tmp_path / "." / "a.trace"), "it is the trace itself"),
+        (("--table", page, "--report", page), "cannot both be"),
+    ):
+        answer = greenline("audit", trace, *words)
+        assert answer.status == 2
+        assert said in answer.err
+    assert trace.read_bytes() == before
+    answer = greenline("audit", tmp_path, "--work", tmp_path)
+    assert "they would be a part of the trace" in answer.err
+
+
+def test_a_name_in_a_trace_does_not_reach_the_terminal_as_an_order(greenline: Greenline, tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "a.trace", "\x1b]0;mine\x07\x9b2J") as writer:
+        writer.extend(history("q.1 deliver p:1:1 safe"))
+    answer = greenline("audit", tmp_path)
+    assert answer.status == 1
+    assert "\\x1b]0;mine\\x07\\x9b2J" in answer.out
+    assert not {"\x1b", "\x07", "\x9b"} & set(answer.out)
+
+
+def test_what_every_provider_of_the_port_promises_is_judged_without_being_asked(
+    greenline: Greenline, tmp_path: Path
+) -> None:
+    with TraceWriter(tmp_path / "a.trace", "run") as writer:
+        writer.extend(history("p.1 start\np.1 regular p.1 p\np.1 generate p:1:1 safe\n* quiet"))
+    answer = greenline("audit", tmp_path, "--json")
+    assert {each["rule"] for each in answer.json["rules"] if each["broken"]} >= {"provider/3_generated_is_sent"}
+
+
+def test_more_processes_than_rules_look_at_are_refused_in_words(greenline: Greenline, tmp_path: Path) -> None:
+    many = " ".join(f"n{number}" for number in range(257))
+    with TraceWriter(tmp_path / "a.trace", "run") as writer:
+        writer.extend(history(f"n1.1 start\nn1.1 regular n1.1 {many}"))
+    answer = greenline("audit", tmp_path)
+    assert answer.status == 2
+    assert "a configuration of 257 processes; rules look at 256" in answer.err
+
+
+def test_a_sigterm_leaves_nothing_behind(traces: Path, tmp_path: Path) -> None:
+    words = ["audit", str(traces), "--rules", "evs/3", "--engine", "duckdb", "--follow"]
+    aside = tmp_path / "temporary"
+    aside.mkdir()
+    command = [sys.executable, "-m", "greenline.cli.main", *words]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=dict(os.environ, TMPDIR=str(aside))
+    ) as following:
+        assert following.stderr is not None
+        assert "judged in" in following.stderr.readline()
+        following.terminate()
+        rest = following.stderr.read()
+    assert "judged twice" in rest
+    assert following.returncode == 4
+    assert list(aside.iterdir()) == []
+
+
 def test_what_is_a_link_stays_one(greenline: Greenline, traces: Path, tmp_path: Path) -> None:
     (tmp_path / "here.html").symlink_to(tmp_path / "there.html")
     for kept in (tmp_path / "here.html", Path("/dev/null")):
@@ -134,7 +199,10 @@ def test_who_follows_says_in_the_end_whether_it_could_be_judged(
     assert answer.status == 4, "what it read last it could not judge"
     (traces / "bad.trace").unlink()
     until_ctrl_c()
-    assert greenline(*words).status == 0
+    answer = greenline(*words, "--report", traces / "early.html")
+    assert answer.status == 4, "what one reading finds may be the cut's"
+    assert "nothing of it is sure" in answer.err
+    assert not (traces / "early.html").exists()
 
 
 def test_a_master_is_of_spark(greenline: Greenline, traces: Path) -> None:

@@ -81,6 +81,8 @@ def test_a_log_becomes_tables_that_can_be_asked_and_a_file_becomes_rows(greenlin
         (("status", "--into", "nowhere"), "nothing was ever run into nowhere"),
         (("show", "t", "--at", "1", "--history"), "ask one of them"),
         (("load", "nothing.csv", "--table", "t"), "there is no nothing.csv"),
+        (("run", "--files", "here", "--at", "127.0.0.1:1"), "give one of them"),
+        (("run", "--archived", "--base", "nothing.db"), "there is no nothing.db: `greenline backup` makes"),
     ],
 )
 def test_a_misuse_is_told_before_spark_is_started(

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from greenline.client import OperationalError, OutcomeUnknown, Refused, TimedOut, Unreachable, link
+from greenline.client.finding import Nobody
 from greenline.kernel.actions import WINDOW, unpack
 from greenline.replication import port
 from tests.client.places import CREDENTIAL, INSERT, TABLE, Stage, client, play, until
@@ -436,3 +437,17 @@ def test_a_client_that_is_closed_tells_who_waits_that_nobody_knows() -> None:
             await asked
 
     play(story)
+
+
+def test_who_is_refused_for_now_is_not_refused_for_good() -> None:
+    """A node that has just begun, or is busy, may take us soon."""
+    busy, unknown = Refused("it has just begun", kind="closed"), Refused("who is that?", kind="password")
+    cases: list[tuple[list[Unreachable | Refused], bool, bool]] = [
+        ([busy, busy], False, False),
+        ([busy, unknown], False, True),
+        ([unknown, Unreachable("lost")], False, True),
+        ([unknown, unknown], True, True),
+    ]
+    for errors, is_unanimous, is_hopeless in cases:
+        nobody = Nobody(errors)
+        assert (nobody.is_unanimous, nobody.is_hopeless) == (is_unanimous, is_hopeless)

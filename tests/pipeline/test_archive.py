@@ -170,3 +170,21 @@ def test_an_archive_of_another_version_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(b"{")
     with pytest.raises(Damaged, match="cannot be read"):
         list(Archive(tmp_path).pieces(BEGINNING, 3))
+
+
+def test_segments_become_one_in_groups_that_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "GROUP_BYTES", 20_000)
+    order = Order()
+    order.of("CREATE TABLE t (a)")
+    for _ in range(40):
+        order.of("INSERT INTO t VALUES (hex(zeroblob(2000)))")
+    with Follower(Archive(tmp_path), order) as follower:
+        while follower.position < 41:
+            follower.advance(1)
+    archive = Archive(tmp_path)
+    (path, *_) = archive.files("changes")
+    groups = pq.read_metadata(path)
+    assert groups.num_rows >= 15
+    assert groups.num_row_groups >= 3
+    assert positions(archive, "changes") == list(range(2, 42))
+    archive.check()

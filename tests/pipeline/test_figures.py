@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,12 @@ import pytest
 from benchmarks.samples import Samples
 from pyspark.sql import SparkSession
 
-from greenline.pipeline.charts import Axis, Point, Series, bars, lines, log_ticks, ticks
+from greenline.pipeline.charts import Point, Series, bars, lines, short, ticks
 from greenline.pipeline.figure_plots import PLOTS, Plot
 from greenline.pipeline.figures import Summed, draw_figures, drawn, fetched, samples_at, summed_up, table
 from greenline.pipeline.samples import SCHEMA, NoSamples, sample_files
 
-X, Y = Axis("clients"), Axis("throughput, 1/s")
+X, Y = "clients", "throughput, 1/s"
 
 
 def text_of(svg: str) -> list[str]:
@@ -37,16 +38,12 @@ def heights(svg: str) -> list[float]:
         (3, 3, [0, 1, 2, 3]),
         (0, 0, [0, 0.2, 0.4, 0.6, 0.8, 1]),
         (-4, 4, [-4, -2, 0, 2, 4]),
+        (0, 5e-324, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (0, 1e100, [0, 2e99, 4e99, 6e99, 8e99, 1e100]),
     ],
 )
 def test_ticks_are_round_and_reach_all_values(low: float, high: float, expected: list[float]) -> None:
     assert ticks(low, high) == pytest.approx(expected)
-
-
-def test_ticks_of_a_logarithmic_axis_are_powers_of_ten() -> None:
-    assert log_ticks(30, 20_000) == [10, 100, 1000, 10_000, 100_000]
-    assert log_ticks(1, 8) == [1, 2, 5, 10]
-    assert log_ticks(5, 5) == [1, 2, 5, 10]
 
 
 def test_a_line_goes_through_its_points_in_the_order_of_x() -> None:
@@ -55,14 +52,6 @@ def test_a_line_goes_through_its_points_in_the_order_of_x() -> None:
     assert 2 * (first - second) == pytest.approx(second - third, rel=0.01)
     assert first > second, "more is higher"
     assert {"engines", "engine", "clients", "throughput, 1/s", "400"} <= set(text_of(svg))
-
-
-def test_a_logarithmic_axis_makes_equal_factors_equal_steps() -> None:
-    points = [Point(1, 10), Point(2, 100), Point(3, 1000)]
-    first, second, third = heights(lines("t", X, Axis("y", is_log=True), [Series("s", points)]))
-    assert first - second == pytest.approx(second - third, abs=0.1)
-    with pytest.raises(ValueError, match="y has 0 in it"):
-        lines("t", X, Axis("y", is_log=True), [Series("s", [Point(1, 0)])])
 
 
 def test_what_a_paper_reports_is_dashed() -> None:
@@ -86,7 +75,7 @@ def test_bars_stand_beside_each_other_in_their_groups() -> None:
 
 
 def test_whatever_a_series_is_called_stays_text() -> None:
-    svg = lines("<t>", Axis("<x>"), Axis("&"), [Series("</svg><script>", [Point(1, 1)])])
+    svg = lines("<t>", "<x>", "&", [Series("</svg><script>", [Point(1, 1)])])
     assert "</svg><script>" in text_of(svg)
     assert not ET.fromstring(svg).findall(".//{*}script")
 
@@ -144,6 +133,54 @@ def test_samples_that_lack_something_are_said_by_name(tmp_path: Path) -> None:
 def test_a_parameter_along_an_axis_is_a_number() -> None:
     with pytest.raises(NoSamples, match="a sample with clients many, which is drawn along an axis"):
         drawn(ENGINES, [summed("engine", 100, clients="many")])
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1.7e308"])
+def test_nor_is_what_no_axis_reaches(text: str) -> None:
+    with pytest.raises(NoSamples, match="must be a number"):
+        drawn(ENGINES, [summed("engine", 100, clients=text)])
+
+
+def test_two_units_are_not_drawn_along_one_axis() -> None:
+    slow = replace(summed("engine", 100, clients="1"), unit="1/min")
+    with pytest.raises(NoSamples, match="samples of throughput in 1/min and in 1/s"):
+        drawn(ENGINES, [slow, summed("engine", 100, clients="1")])
+
+
+def test_points_that_were_measured_otherwise_are_another_series() -> None:
+    rows = [summed("engine", 100, clients=n, durability="local", bytes=each) for n in "14" for each in ("64", "900")]
+    svg = drawn(ENGINES, rows)
+    assert svg is not None
+    assert {"engine, durability local, bytes 64", "engine, durability local, bytes 900"} <= set(text_of(svg))
+
+
+def test_a_bar_below_nothing_hangs_down() -> None:
+    svg = bars("t", Y, ["a"], [Series("up", [Point(0, 2)]), Series("down", [Point(0, -2)])])
+    up, down = (
+        rect
+        for rect in ET.fromstring(svg).findall(".//{*}rect")
+        if float(rect.attrib["height"]) > 8 and rect.attrib.get("x")
+    )
+    assert float(up.attrib["y"]) + float(up.attrib["height"]) == pytest.approx(float(down.attrib["y"]))
+    assert up.attrib["height"] == down.attrib["height"]
+
+
+def test_numbers_for_people_do_not_reach_the_next_letter() -> None:
+    assert [short(each) for each in (999.4, 999.9, 999_999, 1e12, 0.25)] == ["999", "1k", "1M", "1T", "0.25"]
+
+
+def test_samples_behind_a_link_are_drawn_and_none_are_said(tmp_path: Path) -> None:
+    there, place = tmp_path / "there", tmp_path / "place"
+    place.mkdir()
+    samples = Samples("ring", there)
+    samples.add("packed", "throughput", 10, "1/s", members=3)
+    samples.keep()
+    (place / "link").symlink_to(there)
+    (place / "again").symlink_to(there)
+    (path,) = sample_files(place)
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    with pytest.raises(NoSamples, match="are empty"):
+        sample_files(place)
 
 
 def summed(subject: str, value: float, machine: str = "m", **parameters: str) -> Summed:

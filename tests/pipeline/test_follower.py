@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -361,3 +364,47 @@ def test_a_segment_is_bounded_by_what_was_changed(tmp_path: Path) -> None:
     changed = [manifest.files[CHANGES].rows for manifest in archive.manifests()]
     assert sum(changed) == 100 + 20 * 200
     assert max(changed) <= 700
+
+
+def test_what_an_action_returns_is_kept_unless_it_is_long(tmp_path: Path) -> None:
+    """A bundle has thousands of actions, and each may return megabytes: that would be more than anybody holds."""
+    order = Order()
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+    order.of("INSERT INTO t VALUES (1, hex(zeroblob(500000)))")
+    order.of(*["UPDATE t SET a = a RETURNING id"] * 3, *["UPDATE t SET a = a RETURNING a"] * 400)
+    with Follower(Archive(tmp_path), order) as follower:
+        assert follower.advance() == 3
+    actions = table(Archive(tmp_path), ACTIONS).filter(pc.field("position") == 3)
+    assert set(actions.column("verdict").to_pylist()) == {"done"}
+    outcomes = actions.column("outcome").to_pylist()
+    assert json.loads(outcomes[0])[0]["rows"] == [[1]]
+    assert outcomes[3:] == [None] * 400
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """No file may be longer: to whoever writes, that is a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_is_full_is_said_and_the_next_one_goes_on(
+    tmp_path: Path, little_room: None, request: pytest.FixtureRequest
+) -> None:
+    order = Order()
+    order.of("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+    for _ in range(20):
+        order.of("INSERT INTO t (a) VALUES (randomblob(40000))")
+    follower = Follower(Archive(tmp_path), order)
+    with pytest.raises(NotWritten, match=r"has failed|could not be written"):
+        follower.advance()
+    follower.close()
+    if Archive(tmp_path).last:
+        with pytest.raises(NotWritten, match=r"has failed|could not be written"):
+            Follower(Archive(tmp_path), order)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    with Follower(Archive(tmp_path), order, patience_s=0.0) as follower:
+        assert follower.advance() == 21

@@ -79,7 +79,64 @@ def test_what_is_sure_is_kept_as_a_table_and_a_report_round_after_round(tmp_path
     for _ in range(4):
         next(following)
     nodes.close()
-    assert [each.get("evs/1_4_once", 0) for each in kept] == [0, 0, 1, 1]
+    assert [each.get("evs/1_4_once", 0) for each in kept] == [0, 1, 1], "the first reading is sure of nothing"
+
+
+def test_what_the_cut_makes_does_not_hide_what_is_sure(tmp_path: Path) -> None:
+    """Each time b has delivered thousands that nobody has sent yet, other ones; and z, one that nobody ever sends."""
+    sure = "z.1 deliver z:1:1 safe"
+
+    class Busy(Nodes):
+        times = 0
+
+        def go_on(self, _: float) -> None:
+            super().go_on(_)
+            self.times += 1
+            rows = [f"b.1 deliver a:{self.times}:{number} safe" for number in range(1_500)]
+            with TraceWriter(tmp_path / f"b-{self.times}.trace", "cluster") as writer:
+                writer.extend(history("\n".join(rows)))
+            (tmp_path / f"b-{self.times - 1}.trace").unlink(missing_ok=True)
+
+    nodes = Busy(tmp_path, "p.1 start")
+    with TraceWriter(tmp_path / "z.trace", "cluster") as writer:
+        writer.extend(history(sure))
+    following = follow(tmp_path, rules=("evs/1_3",), engine="duckdb", wait=nodes.go_on)
+    first, second = next(following), next(following)
+    nodes.close()
+    assert first.confirmed == []
+    assert [each.witness["process"] for each in second.confirmed] == ["z"]
+
+
+def test_a_trace_without_rows_is_waited_for_and_said_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    (tmp_path / "p.trace").touch()
+
+    def wait(_: float) -> None:
+        waited.append(1)
+        if len(waited) == 3:
+            with TraceWriter(tmp_path / "q.trace", "run") as writer:
+                writer.extend(history("q.1 start"))
+
+    waited: list[int] = []
+    assert next(follow(tmp_path, engine="duckdb", report=said.append, wait=wait)).verdicts.counts.events == 1
+    assert len(said) == 1
+    assert "nothing to judge yet" in said[0]
+
+
+def test_a_disk_that_is_full_for_a_while_is_no_reason_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, said = Nodes(tmp_path, up_to("q.1 deliver p:1:1 safe")), list[str]()
+
+    def report(words: str) -> None:
+        said.append(words)
+        monkeypatch.setattr("tempfile.tempdir", None)
+
+    following = follow(tmp_path, rules=("evs/3",), engine="duckdb", report=report, wait=lambda _: None)
+    next(following)
+    monkeypatch.setattr("tempfile.tempdir", "/proc/self/nowhere")  # nothing can be made there
+    assert next(following).verdicts.counts.runs == 1
+    nodes.close()
+    assert len(said) == 1
+    assert "it is read again" in said[0]
 
 
 def test_a_file_that_is_just_begun_is_read_the_next_time(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from greenline.pipeline import java, session
@@ -183,3 +186,25 @@ def _javas(pid: int) -> list[int]:
             if is_java and b"deploy.SparkSubmit" in command and b"launcher.Main" not in command:
                 found.append(each)
     return found
+
+
+def test_what_spark_fails_of_is_raised_and_not_logged_as_well(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+        spark.sql("SELECT CAST('x' AS INT)").collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_java_that_was_killed_is_told_and_the_next_session_has_another(spark: SparkSession) -> None:
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    java = gateway.proc.pid
+    os.kill(java, signal.SIGKILL)
+    with pytest.raises((Py4JError, ConnectionError)) as lost:
+        spark.range(10).count()
+    assert session.why_lost(lost.value) == (
+        "the Java that Spark runs in was killed by signal 9: was this machine short of memory?"
+    )
+    again = session.spark("greenline tests", master="local[2,4]")
+    assert again.range(10).count() == 10

@@ -221,6 +221,16 @@ def test_files_are_loaded_and_the_tables_types_decide(spark: SparkSession, local
     assert sorted(ask(local, "SELECT id, code FROM guessed")) == [(1, "007"), (2, None), (3, "x")]
 
 
+def test_a_text_without_letters_is_one_and_nothing_is_null(spark: SparkSession, local: Local, tmp_path: Path) -> None:
+    at = {"at": str(local.place)}
+    (tmp_path / "e.csv").write_text('id,a\n1,""\n2,\n3,x\n')
+    do(local, "CREATE TABLE e (id INTEGER PRIMARY KEY, a TEXT)")
+    loading.load(spark, tmp_path / "e.csv", "e", at)
+    loading.load(spark, tmp_path / "e.csv", "guessed_e", at, is_created=True)
+    for table in ("e", "guessed_e"):
+        assert sorted(ask(local, f"SELECT id, a FROM {table}")) == [(1, ""), (2, None), (3, "x")]
+
+
 def test_types_are_guessed_only_for_a_table_that_is_made(spark: SparkSession, local: Local, tmp_path: Path) -> None:
     """007 may be meant as text: what is there already says so. A load that made its table is taken up all the same."""
     at = {"at": str(local.place)}
@@ -255,6 +265,7 @@ def test_what_directories_say_is_text_as_what_files_say(spark: SparkSession, loc
         ("n.json", '{"n": 12345678901234567890123}\n{"n": 1.5}\n', "12345678901234567890123"),
         ("n.csv", "n\n9007199254740993\n1.5\n", "9007199254740993"),
         ("n.csv", "n\n1e400\n1.5\n", "1e400"),
+        ("n.csv", "n\n0.12345678901234567890\n1.5\n", "0.12345678901234567890"),
     ],
 )
 def test_numbers_that_a_guess_would_bend_are_refused(
@@ -270,6 +281,16 @@ def test_numbers_that_a_guess_would_bend_are_refused(
     assert sorted(values)[0] == (1.5,)
     assert sorted(values)[-1] == (2.0**53,)
     do(local, f"DROP TABLE straight_{name[2:]}")
+
+
+def test_moments_that_a_guess_would_cut_are_refused(spark: SparkSession, local: Local, tmp_path: Path) -> None:
+    at = {"at": str(local.place)}
+    (tmp_path / "t.csv").write_text("t\n2026-05-01 10:00:00.123456789\n")
+    with pytest.raises(BadOption, match=r"has 2026-05-01 10:00:00\.123456789 in its column t, which would be cut"):
+        loading.load(spark, tmp_path / "t.csv", "moments", at, is_created=True)
+    (tmp_path / "t.csv").write_text("t\n2026-05-01 10:00:00.123456000\n")
+    loading.load(spark, tmp_path / "t.csv", "moments", at, is_created=True)
+    assert ask(local, "SELECT t FROM moments") == [("2026-05-01 10:00:00.123456",)]
 
 
 def test_a_file_that_cannot_be_read_stops_the_load(spark: SparkSession, local: Local, tmp_path: Path) -> None:

@@ -237,6 +237,21 @@ def test_batches_of_large_rows_are_cut_until_they_fit(local: Local) -> None:
     told(local, story)
 
 
+def test_batches_of_many_columns_are_cut_until_their_words_fit(local: Local) -> None:
+    """Of short values it is the SQL around them that is long."""
+    names = [f"a_column_with_quite_a_long_name_{number}" for number in range(100)]
+    load = Load("wide", "wide", tuple(names), 1000, None)
+    wide = pa.record_batch({name: list(range(3000)) for name in names})
+
+    async def story(one: Client, _: Client) -> None:
+        await one.execute(f"CREATE TABLE wide ({', '.join(names)})")
+        await sink_ledger.begin(one, load, 30)
+        assert await fill(one, load, iter([wide])) == 3000
+        assert (await one.query(f"SELECT count(*), sum({names[-1]}) FROM wide")).rows == ((3000, sum(range(3000))),)
+
+    told(local, story)
+
+
 @pytest.mark.long
 def test_replicas_die_and_the_majority_with_them_and_the_load_goes_on_when_it_is_back(tmp_path: Path) -> None:
     load = of("dying", rows_in_batch=20)
@@ -277,5 +292,9 @@ def test_values_are_kept_or_refused() -> None:
     assert rows_of(pa.record_batch({"a": exact})) == [("0.000000001",)]
     moment = pa.array([1_777_636_800_000_001], pa.timestamp("us", "America/New_York"))
     assert rows_of(pa.record_batch({"a": moment})) == [("2026-05-01 12:00:00.000001",)]
+    for last in (pa.array([2**63 - 1], pa.timestamp("us", "UTC")), pa.array([3_663_378, -800_000], pa.date32())):
+        with pytest.raises(Unfit, match="column a has a time outside of the years 1 to 9999"):
+            rows_of(pa.record_batch({"a": last}))
+    assert rows_of(pa.record_batch({"a": pa.array([-719_162, None], pa.date32())})) == [("0001-01-01",), (None,)]
     with pytest.raises(Unfit, match="column a has a NaN"):
         rows_of(pa.record_batch({"a": [1.0, float("nan"), None]}))

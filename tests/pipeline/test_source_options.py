@@ -37,5 +37,5 @@ def test_what_is_right_is_taken() -> None:
     assert (plain.schema, plain.first, plain.last, plain.archive) == ("bundles", 1, None, None)
     assert "secret" not in repr(plain)
     kept = asked({"archive": "kept", "table": "t", "first": "3", "last": "9"})
-    assert kept == Asked(schema="changes", archive=Path("kept"), table="t", first=3, last=9)
+    assert kept == Asked(schema="changes", archive=Path("kept").absolute(), table="t", first=3, last=9)
     assert asked({"files": "data/p"}).reach is None

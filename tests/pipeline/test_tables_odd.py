@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
+import inspect
 import os
+import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +20,11 @@ from greenline.pipeline import loading, progress, tables_book
 from greenline.pipeline.archive import Damaged, InUse
 from greenline.pipeline.progress import Progress
 from greenline.pipeline.reaching import BadOption
-from greenline.pipeline.reading import Discarded, NotRead
+from greenline.pipeline.reading import Discarded, NotRead, Place
 from greenline.pipeline.running import Running, Told
 from greenline.pipeline.tables import NoTable, Tables
-from greenline.pipeline.tables_book import BadBook
+from greenline.pipeline.tables_book import BadBook, Table
+from greenline.pipeline.tables_writing import at_once
 from greenline.pipeline.twin import Twin
 from tests.pipeline.orders import Order
 
@@ -349,3 +354,45 @@ def test_csv_is_read_as_it_is_written_elsewhere(spark: SparkSession, tmp_path: P
     (tmp_path / "people.csv").write_bytes(text.encode())
     frame = loading.read(spark, tmp_path / "people.csv", "csv", is_created=False)
     assert [tuple(row) for row in frame.collect()] == expected
+
+
+def test_nobody_writes_tables_any_more_when_an_interrupted_pipeline_has_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its directory may be another pipeline's by then."""
+    run(spark, tmp_path, Order(), "CREATE TABLE t (a)")
+    begun, done = list[int](), list[int]()
+
+    def long_work(number: int) -> Table:
+        begun.append(number)
+        if number == 0:
+            _thread.interrupt_main()
+        time.sleep(1.0)
+        done.append(number)
+        return Table()
+
+    with pytest.raises(KeyboardInterrupt):
+        at_once(Tables(spark, tmp_path), [partial(long_work, number) for number in range(3)])
+    assert sorted(done) == sorted(begun)
+    assert 0 in done
+
+
+def test_who_looks_how_far_the_order_goes_is_not_lost_unnoticed(spark: SparkSession, tmp_path: Path) -> None:
+    """Else the lag would be nothing from then on."""
+
+    class Refusing(Order):
+        def newest(self) -> Place:
+            if threading.current_thread() is not main and inspect.stack()[1].function == "_keep_looking":
+                raise NotRead("the cluster does not let us in any more")
+            return super().newest()
+
+    main, order = threading.current_thread(), Refusing()
+    order.of("CREATE TABLE t (a)")
+    with (
+        Running(spark, tmp_path, Told(order)) as work,
+        pytest.raises(NotRead, match="does not let us in any more"),
+    ):
+        work.stream(threading.Event())
+    said = progress.read(tmp_path)
+    assert said is not None
+    assert said.state == "failed"

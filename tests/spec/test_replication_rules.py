@@ -755,7 +755,7 @@ def test_many_runs_are_told_apart() -> None:
 
 
 def test_a_run_with_an_engine_is_judged_by_these_rules() -> None:
-    assert folders_by_run(trace(STORY, "p.1 start"))["run0"] == ("access", "evs", "replication", "run")
+    assert folders_by_run(trace(STORY, "p.1 start"))["run0"] == ("access", "evs", "provider", "replication", "run")
     assert folders_by_run(trace(STORY, "p.1 start"))["run1"] == ("run",)
 
 

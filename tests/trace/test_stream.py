@@ -213,7 +213,8 @@ def test_a_stream_that_has_grown_is_read_in_place_of_its_old_parquet(tmp_path: P
         writer.extend(history("p.1 start"))
         to_parquet(path)
         writer.extend(history("p.1 crash"))
-    os.utime(path, ns=(path.stat().st_atime_ns, path.with_suffix(".parquet").stat().st_mtime_ns + 1))
+    long_ago = path.stat().st_mtime_ns - 10**9  # clocks say nothing: it may grow while it is converted
+    os.utime(path, ns=(long_ago, long_ago))
     assert load(tmp_path).column("kind").to_pylist() == ["start", "crash"]
 
 
@@ -292,6 +293,14 @@ def test_what_would_be_passed_over_in_a_directory_is_told(tmp_path: Path) -> Non
     (place / "gone.trace").symlink_to(tmp_path / "nowhere")
     with pytest.raises(NotATrace, match=r"gone\.trace is no file, or a link to nothing"):
         trace_files(place)
+
+
+def test_a_name_that_is_no_utf_8_is_refused_in_words(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / os.fsdecode(b"d\xff.trace"), "run") as writer:
+        writer.extend(history("p.1 start"))
+    for place in (tmp_path, writer.path):
+        with pytest.raises(NotATrace, match="a name that is no UTF-8: rename it"):
+            trace_files(place)
 
 
 def test_a_number_too_large_for_a_trace_is_refused_in_words(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from json import dumps
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
-from greenline.cli.say import Misuse, Status, as_json, aside, hush, line, out, progress
-from greenline.pipeline.audit import ENGINES, NoSpark, NothingToJudge, Unreadable, Verdict, Verdicts, opened
+from greenline.cli.say import Misuse, Status, as_json, aside, heed_termination, hush, line, out, progress
+from greenline.pipeline.audit import ENGINES, NoSpark, NothingToJudge, NotJudged, Unreadable, Verdict, Verdicts, opened
 from greenline.pipeline.following import Round, follow
 from greenline.pipeline.report import write_report
 from greenline.pipeline.report_trace import Select
@@ -23,6 +23,8 @@ from greenline.trace.tables import PARQUET, Report
 
 SHOWN = 5
 """Witnesses that are shown of one rule."""
+SURE_AFTER = 2
+"""Rounds of who follows."""
 
 
 def audit(
@@ -59,6 +61,7 @@ def audit(
     """
     named = _checked(place, rules, engine, master, (report, table), work)
     hush()
+    heed_termination()
     begun = datetime.now(UTC)
     kept = _Kept(table, report)
 
@@ -78,6 +81,9 @@ def audit(
             else:
                 _report(place, found)
             status = _status(bool(found.broken), is_well=kept.is_well)
+    except NotJudged as error:
+        aside(f"greenline: {error}")
+        raise typer.Exit(Status.FAILED) from None
     except (NothingToJudge, Unreadable, NoSpark) as error:
         raise Misuse(str(error)) from None
     raise typer.Exit(status)
@@ -118,7 +124,7 @@ class _How(TypedDict):
 
 
 def _checked(
-    place: Path, rules: str, engine: str, master: str | None, made: Iterable[Path | None], work: Path | None
+    place: Path, rules: str, engine: str, master: str | None, made: Sequence[Path | None], work: Path | None
 ) -> list[str]:
     """All that can be wrong before anything is read; then the names of rules."""
     if engine not in ENGINES:
@@ -132,9 +138,14 @@ def _checked(
         raise Misuse(str(error)) from None
     if rules and not named:
         raise Misuse(f"--rules {rules} names none: leave it out, and all that fit are judged")
+    kept = [path.resolve() for path in made if path is not None]
+    if len(set(kept)) < len(kept):
+        raise Misuse(f"the table and the report cannot both be {kept[0]}: give each a name of its own")
     for path in filter(None, made):
         if path.is_dir():
             raise Misuse(f"cannot write {path}: it is a directory, and a file is to be named")
+        if path.resolve() == place.resolve():
+            raise Misuse(f"cannot write {path}: it is the trace itself; give it another name")
         if not path.parent.is_dir():
             raise Misuse(f"cannot write {path}: there is no directory {path.parent}")
         if path.suffix in (SUFFIX, PARQUET) and place.resolve() in path.resolve().parents:
@@ -145,12 +156,14 @@ def _checked(
             raise Misuse(f"cannot write {path}: nothing may be written into {path.parent} by this user")
     if work is not None and not work.is_dir():
         raise Misuse(f"cannot keep tables in {work}: there is no such directory")
+    if work is not None and place.is_dir() and work.resolve().is_relative_to(place.resolve()):
+        raise Misuse(f"cannot keep tables in {work}: they would be a part of the trace in {place}")
     return named
 
 
 def _follow(place: Path, kept: _Kept, is_json: bool, rounds: Callable[[Report], Iterator[Round]]) -> Status:
     """Tell each violation once, when it is sure, as a line, until Ctrl-C."""
-    has_broken, unread = False, list[str]()
+    has_broken, rounds_done, unread = False, 0, list[str]()
 
     def heard(said: str) -> None:
         unread.append(said)
@@ -159,6 +172,7 @@ def _follow(place: Path, kept: _Kept, is_json: bool, rounds: Callable[[Report], 
     try:
         for each in rounds(heard):
             unread.clear()
+            rounds_done += 1
             counts, now = each.verdicts.counts, datetime.now(UTC).strftime("%H:%M:%S")
             aside(f"{now}  {counts.events} rows of {counts.runs} runs judged in {each.verdicts.seconds:.1f} s")
             for broken in each.confirmed:
@@ -171,7 +185,9 @@ def _follow(place: Path, kept: _Kept, is_json: bool, rounds: Callable[[Report], 
         pass
     if has_broken and not is_json:
         line(f"the whole of it: greenline audit {shlex.quote(str(place))}")
-    return _status(has_broken, is_well=kept.is_well and not unread)
+    if rounds_done < SURE_AFTER:
+        aside(f"greenline: it was over before {place} was judged twice, so nothing of it is sure")
+    return _status(has_broken, is_well=kept.is_well and not unread and rounds_done >= SURE_AFTER)
 
 
 def _report(place: Path, found: Verdicts) -> None:

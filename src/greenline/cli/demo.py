@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import msgspec
 import typer
@@ -24,7 +22,7 @@ from greenline.cli.demo_tables import keep_the_log, tables
 from greenline.cli.demo_watch import Look, Stuck, Watch
 from greenline.cli.local import Local, make
 from greenline.cli.reach import reach
-from greenline.cli.say import Misuse, Status, aside, line
+from greenline.cli.say import Misuse, Status, aside, heed_termination, line
 from greenline.client import Client
 from greenline.kernel.identities import ProcId
 from greenline.node.config import written
@@ -45,7 +43,7 @@ def demo(
 ) -> None:
     """A bank on three replicas: a partition with work on both sides, the healing, a kill -9, and the proof."""
     local = keep_the_log(make(_fresh(place), NAMES).place)
-    signal.signal(signal.SIGTERM, _interrupt)
+    heed_termination()
     try:
         parts = asyncio.run(_play(local, seconds))
     except Stuck as stuck:
@@ -53,9 +51,8 @@ def demo(
         raise typer.Exit(Status.STUCK) from None
     finally:
         local.stop_all()
-    is_proven = not any(part.against for part in parts)
-    _tell_what_next(local.place, is_proven)
-    raise typer.Exit(Status.OK if is_proven else Status.BROKEN)
+    _tell_what_next(local.place, parts)
+    raise typer.Exit(Status.BROKEN if any(part.against for part in parts) else Status.OK)
 
 
 async def _play(local: Local, seconds: float) -> list[proof.Part]:
@@ -269,17 +266,20 @@ def _tables(place: Path) -> Path:
     return place / "tables"
 
 
-def _tell_what_next(place: Path, is_proven: bool) -> None:
+def _tell_what_next(place: Path, parts: list[proof.Part]) -> None:
+    left = ", ".join(part.name for part in parts if part.is_open)
     line()
-    line("Everything is proven." if is_proven else "Something of it is NOT so: see above, and the files.")
+    if any(part.against for part in parts):
+        line("Something of it is NOT so: see above, and the files.")
+    else:
+        line(f"Everything but the {left} is proven." if left else "Everything is proven.")
     line(f"The files are kept in {place}: databases, logs, traces, tables. To go on:")
     line(f"  greenline audit {_evidence(place)}")
-    line(f"  greenline pipeline show account --history --into {_tables(place)}")
+    if left:
+        line(f"  greenline pipeline run --dir {place} --into {_tables(place)}, while that is up, once there is Spark")
+    else:
+        line(f"  greenline pipeline show account --history --into {_tables(place)}")
     line(f"  greenline up --dir {place}")
     line("and, from another terminal, while that runs:")
     line(f'  greenline sql --dir {place} "SELECT * FROM account"')
     line(f"  greenline status --dir {place}")
-
-
-def _interrupt(_: int, __: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

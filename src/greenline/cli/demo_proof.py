@@ -31,11 +31,14 @@ class Part:
     name: str
     found: str
     against: list[str] = field(default_factory=list)
+    is_open: bool = False
+    """Neither proven nor disproven."""
 
     def lines(self) -> list[str]:
         more = [f"and {len(self.against) - _SHOWN} more"] if len(self.against) > _SHOWN else []
         against = [f"          because {each}" for each in [*self.against[:_SHOWN], *more]]
-        return [f"{'FAIL' if self.against else 'ok':<6}{self.name:<9}{self.found}", *against]
+        verdict = "open" if self.is_open else "FAIL" if self.against else "ok"
+        return [f"{verdict:<6}{self.name:<9}{self.found}", *against]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,6 +89,7 @@ def run(
     """
     options = {} if archived else _options(place, at, user, ca, files)
     begun = time.monotonic()
+    _check_base(base)
     with _failures(), _telling("following") as tell:
         spark = _spark(master, memory)
         with _running(spark, into, options, base, tell) as work:
@@ -121,6 +123,7 @@ def stream(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: is_over.set())
     options = _options(place, at, user, ca, None)
+    _check_base(base)
     with _failures(), _telling("following") as tell:
         spark = _spark(master, memory, session.IN_SMALL_PIECES)
         with _running(spark, into, options, base, tell) as work:
@@ -188,6 +191,9 @@ def load(
     ] = False,
     name: Annotated[str | None, typer.Option("--name", help="Of the load: who gives it again goes on with it.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="csv, json or parquet, if the name does not tell.")] = None,
+    timeout: Annotated[
+        int, typer.Option("--timeout", min=1, help="Seconds that some of it may wait for the cluster.")
+    ] = 300,
     place: Place = PLACE,
     at: At = None,
     user: User = None,
@@ -199,7 +205,7 @@ def load(
     """Load a file into a table of the cluster, each row exactly once, also if it is run again under the same name."""
     if not file.exists():
         raise Misuse(f"there is no {file}")
-    options = _options(place, at, user, ca, None)
+    options = {**_options(place, at, user, ca, None), "timeout": str(timeout)}
     with _failures():
         spark = _spark(master, memory)
         from greenline.pipeline import loading
@@ -241,10 +247,17 @@ def figures(
 def _options(place: Path, at: str | None, user: str | None, ca: Path | None, files: Path | None) -> dict[str, str]:
     """As the source of Spark takes them."""
     if files is not None:
+        if at is not None:
+            raise Misuse("--at reads from a cluster, and --files from the files of a node: give one of them")
         return {"files": str(files)}
     reach(place, at, user, ca)  # says what is missing before Spark takes its time to start
     given = {"at": at or str(place), "user": user, "ca": ca}
     return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _check_base(base: Path | None) -> None:
+    if base is not None and not base.is_file():
+        raise Misuse(f"there is no {base}: `greenline backup` makes such a file")
 
 
 def _spark(master: str | None, memory: str, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -273,7 +286,7 @@ def _failures() -> Iterator[None]:
         status = _status_of(error)
         if status is None:
             raise
-        aside(f"greenline: {_in_our_words(cause(error))}")
+        aside(f"greenline: {_in_our_words(session.why_lost(error) or cause(error))}")
         raise typer.Exit(status) from None
 
 
@@ -287,11 +300,12 @@ def _in_our_words(said: str) -> str:
 _OPTIONS = [
     (re.compile(r'option\("load", "([^"]+)"\)'), r"--name \1"),
     (re.compile(r'option\("create", "true"\)'), "--create"),
+    (re.compile(r'option\("timeout", SECONDS\)'), "--timeout SECONDS"),
 ]
 
 
 def _status_of(error: Exception) -> Status | None:
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from greenline.pipeline import (
@@ -311,7 +325,7 @@ def _status_of(error: Exception) -> Status | None:
         (Status.STUCK, (reading.OutOfReach, Unreachable, TimedOut)),
         (Status.MISUSE, (Error, reading.NotRead, archive.InUse, tables.NoTable)),
         (Status.MISUSE, (tables_book.BadBook, samples.NoSamples)),
-        (Status.FAILED, (clerk.NotWritten, loading.NotLoaded, Unusable, PySparkException, Py4JJavaError)),
+        (Status.FAILED, (clerk.NotWritten, loading.NotLoaded, Unusable, PySparkException, Py4JError)),
     ]
     return next((status for status, kinds in statuses if isinstance(error, kinds)), None)
 
@@ -374,6 +388,8 @@ def _plain(value: object) -> object:
             return value.hex()
         case datetime() | date():
             return value.isoformat()
+        case float() if not isfinite(value):
+            return str(value)  # JSON has no such number
         case Decimal():
             return str(value)
         case list():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 from enum import IntEnum
 from typing import Any
@@ -42,14 +43,18 @@ class Misuse(Exception):
     """The caller's mistake: what was asked, why not, and what would work."""
 
 
+_TAME = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+"""What a terminal would obey: a name may come from a file of somebody else's."""
+
+
 def line(text: object = "") -> None:
     """One line of data, as it is: brackets in it are no markup."""
-    out.print(str(text), markup=False)
+    out.print(str(text).translate(_TAME), markup=False)
 
 
 def aside(text: object = "") -> None:
     """One line of talk."""
-    talk.print(str(text), markup=False)
+    talk.print(str(text).translate(_TAME), markup=False)
 
 
 def as_json(value: Any) -> None:
@@ -73,6 +78,11 @@ def progress(what: str) -> Progress:
         transient=True,
         disable=not talk.is_terminal,
     )
+
+
+def heed_termination() -> None:
+    """A SIGTERM is a Ctrl-C: what was begun comes to an end, and nothing is left behind."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def hush() -> None:

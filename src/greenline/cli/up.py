@@ -14,8 +14,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated, TextIO
 
 import msgspec
 import typer
@@ -23,7 +22,7 @@ import typer
 from greenline.cli import cluster
 from greenline.cli.local import PLACE, Local, make
 from greenline.cli.reach import reach
-from greenline.cli.say import Misuse, aside, line
+from greenline.cli.say import Misuse, aside, heed_termination, line
 from greenline.cli.sql import Shell
 from greenline.client import Error
 from greenline.kernel.identities import ProcId
@@ -123,9 +122,9 @@ class _Prompt:
 
     def live(self) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a node that ends is nobody's zombie
-        signal.signal(signal.SIGTERM, _interrupt)
+        heed_termination()
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(signal.SIGHUP, _interrupt)
+            signal.signal(signal.SIGHUP, signal.default_int_handler)
         try:
             for failure in self._local.start_all():
                 aside(failure)  # the others go on
@@ -233,7 +232,3 @@ def _told(text: str) -> str:
     event = facts.pop("event", "")
     rest = [f"{key} {value}" for key, value in facts.items() if key not in ("node", "timestamp")]
     return f"! {event}: {', '.join(rest)}"
-
-
-def _interrupt(_: int, __: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

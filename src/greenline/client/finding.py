@@ -13,14 +13,21 @@ ANSWER_WITHIN_S = 5.0
 """A node that does not welcome us by then is passed over; to check a password takes a node a quarter of a second."""
 
 
+_HOPELESS = frozenset({"password", "role", "certificate", "version", "tls"})
+"""Refusals that no further try will change."""
+
+
 class Nobody(Exception):
     """No node takes us, or can be reached: what came of each."""
 
     def __init__(self, errors: list[Unreachable | Refused]) -> None:
         super().__init__(f"no node can be reached: {'; '.join(map(str, errors))}")
         self.refusals = [error for error in errors if isinstance(error, Refused)]
-        self.is_unanimous = len(self.refusals) == len(errors)
-        """Everybody is there, and nobody takes us: one who is behind might not know us yet."""
+        hopeless = [refusal for refusal in self.refusals if refusal.kind in _HOPELESS]
+        self.is_hopeless = bool(hopeless)
+        """Somebody does not take us, and will not."""
+        self.is_unanimous = len(hopeless) == len(errors)
+        """Nor will anybody else: one who is behind might not know us yet."""
 
     @property
     def error(self) -> Unreachable | Refused:

@@ -21,8 +21,6 @@ from greenline.replication.port import Level, Reads, Where
 
 SILENCE_S = 2.0
 """So long may a node say nothing while we wait; then we ask whether it is there, and wait as long again."""
-_HOPELESS = frozenset({"password", "role", "certificate", "version", "tls"})
-"""Refusals that no further try will change."""
 
 
 class Link:
@@ -80,7 +78,7 @@ class Link:
             try:
                 return await self.finder.find()
             except Nobody as nobody:
-                if loop.time() >= end or any(refusal.kind in _HOPELESS for refusal in nobody.refusals):
+                if loop.time() >= end or nobody.is_hopeless:
                     raise nobody.error from None
             self._failures += 1
             await self._pause()

@@ -30,6 +30,7 @@ from crc32c import crc32c
 from greenline.pipeline.captured import Column
 from greenline.pipeline.reading import BEGINNING, Chain, Discarded, NotRead, Piece, Place
 from greenline.pipeline.rows import bundles_of
+from greenline.pipeline.source_table import is_alike
 
 VERSION = 2
 KINDS = BUNDLES, ACTIONS, CHANGES = "bundles", "actions", "changes"
@@ -170,8 +171,25 @@ class Archive:
         """Names and declared types of a table after a position; none if there was no such table."""
         return [(column.name, column.declared) for column in self.tables(position).get(table, ())]
 
+    def last_seen(self, table: str, last: int) -> int:
+        """Of the positions up to `last`, one at which it was there for the last time; `last`, if it never was. By its
+        name as it is written, or else in another case."""
+        schemas = [each for manifest in self.manifests() for each in manifest.schemas if each[0] <= last]
+        for is_it in (str.__eq__, is_alike):
+            for since, tables in reversed(schemas):
+                if any(is_it(table, name) for name in tables):
+                    return max(since, self.base)
+        return last
+
     def digest_at(self, position: int) -> bytes:
         """What the order comes to there. Raises `Discarded` if that is not known here."""
+        try:
+            return self._digest_at(position)
+        except Damaged:
+            self.refresh()  # some segments may have become one meanwhile
+            return self._digest_at(position)
+
+    def _digest_at(self, position: int) -> bytes:
         if position == 0 and (0, 0) not in self._segments:
             return BEGINNING.digest
         manifest = self._manifest(self._segment_of(position))
@@ -258,15 +276,17 @@ class Archive:
         return path
 
 
-def locked(path: Path, name: str = LOCK, held: str = "another follower writes the archive") -> int:
+def locked(
+    path: Path, name: str = LOCK, held: str = "another follower writes the archive", patience_s: float = LOCK_S
+) -> int:
     """A directory, for one writer; the file that holds it so is closed by whoever is done. Raises `InUse`."""
     file = os.open(path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    until = time.monotonic() + LOCK_S
+    until = time.monotonic() + patience_s
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            if time.monotonic() > until:
+            if time.monotonic() >= until:
                 os.close(file)
                 raise InUse(f"{held} {path}: stop it, or use what it writes") from None
             time.sleep(_LOOK_S)

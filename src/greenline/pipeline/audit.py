@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from greenline.pipeline import session
-from greenline.pipeline.auditing import SURVEY, Engine, Kind, Trace, check_complete, damaged, whole_trace
+from greenline.pipeline.auditing import SURVEY, Engine, Kind, Trace, check_fit, damaged, whole_trace
 from greenline.pipeline.auditing_duckdb import DuckDb
 from greenline.pipeline.causes import cause
 from greenline.pipeline.java import NoSpark
@@ -25,10 +25,21 @@ from greenline.pipeline.verdicts import Verdict, Verdicts
 from greenline.spec.judge import CERTIFICATE, Broken, Rule, broken_row, rules_named, tables_needed
 from greenline.trace.tables import Report, nobody
 
-__all__ = ["Audit", "Counts", "NoSpark", "NothingToJudge", "Unreadable", "Verdict", "Verdicts", "of_table", "opened"]
+__all__ = [
+    "Audit",
+    "Counts",
+    "NoSpark",
+    "NotJudged",
+    "NothingToJudge",
+    "Unreadable",
+    "Verdict",
+    "Verdicts",
+    "of_table",
+    "opened",
+]
 
 WITNESSES = 1_000
-"""Violations of one rule that are kept; the rest is counted."""
+"""Violations of one rule that are kept, unless more are asked for; the rest is counted."""
 
 SMALL = 5_000_000
 """Rows that DuckDB judges before Spark has warmed up."""
@@ -47,6 +58,10 @@ class Unreadable(Exception):
     """An engine stumbled over the trace, though the ends of its files looked well."""
 
 
+class NotJudged(Unreadable):
+    """It did, and not over the trace: its disk is full, say, or it was killed."""
+
+
 class Audit:
     def __init__(self, engine: Engine, place: str, rows: int | None = None) -> None:
         """`rows`: so many there are, by those who have not asked the engine."""
@@ -54,7 +69,7 @@ class Audit:
         self._place = place
         self._rows = rows
 
-    def judge(self, rules: Sequence[str] = (), heard: Heard = nobody) -> Verdicts:
+    def judge(self, rules: Sequence[str] = (), heard: Heard = nobody, most: int = WITNESSES) -> Verdicts:
         """Every rule of these names, or for each run those that fit it."""
         begun = time.monotonic()
         heard("what there is")
@@ -62,7 +77,7 @@ class Audit:
         kinds = [Kind(**dict(zip(names, row, strict=True))) for row in rows]
         if not kinds:
             raise NothingToJudge(f"{self._place} has no rows, so there is nothing to judge")
-        check_complete(kinds, self._place)
+        check_fit(kinds, self._place)
         seen = sum(kind.events for kind in kinds)
         if self._rows not in (None, seen):
             raise Unreadable(f"{self._engine.name} sees {seen} rows of {self._place}, where there are {self._rows}")
@@ -74,8 +89,9 @@ class Audit:
             preparing += self._prepare(chosen, heard)
             for rule in chosen:
                 heard(rule.title)
-                verdict = self._verdict(rule)
-                found[rule.name] = found[rule.name] + verdict if rule.name in found else verdict
+                verdict = self._verdict(rule, most)
+                before = found.get(rule.name)
+                found[rule.name] = verdict if before is None else (before + verdict).at_most(most)
         heard("how much there is of what")
         self._engine.widen()
         counts = counted(self._engine.select)
@@ -99,16 +115,16 @@ class Audit:
                 self._engine.make(name, sql)
         return time.monotonic() - begun
 
-    def _verdict(self, rule: Rule) -> Verdict:
+    def _verdict(self, rule: Rule, most: int) -> Verdict:
         begun = time.monotonic()
-        names, rows = self._engine.rows(rule.sql, WITNESSES + 1)
+        names, rows = self._engine.rows(rule.sql, most + 1)
         count = len(rows)
-        if count > WITNESSES:
+        if count > most:
             first = (
                 f"SELECT * FROM (\n{rule.sql}\n) broken ORDER BY {', '.join(f'{name} NULLS LAST' for name in names)}"
             )
             _, [(count,)] = self._engine.rows(f"SELECT count(*) FROM (\n{rule.sql}\n) broken")
-            _, rows = self._engine.rows(first, WITNESSES)
+            _, rows = self._engine.rows(first, most)
         broken: list[Broken] = [broken_row(rule, names, row) for row in sorted(rows, key=repr)]
         return Verdict(rule, broken, count, time.monotonic() - begun)
 
@@ -138,7 +154,8 @@ def opened(
         if found := session.PATTERN.search(made):
             raise Unreadable(f"{found[0]} in {made} would be a pattern: choose another directory to keep tables in")
         trace = whole_trace(place.absolute(), here, report)
-        if engine == "spark" or (engine == "auto" and (master is not None or trace.rows > SMALL)):
+        is_much = trace.rows > SMALL and _has_spark(memory, report)
+        if engine == "spark" or (engine == "auto" and (master is not None or is_much)):
             from greenline.pipeline.auditing_spark import Spark
 
             spark = session.spark("greenline audit", master=master, memory=memory)
@@ -149,14 +166,26 @@ def opened(
                 yield Audit(on_duckdb, str(place), trace.rows)
 
 
+def _has_spark(memory: str, report: Report) -> bool:
+    """Who has none is served all the same: DuckDB takes what this machine can hold on its disk."""
+    try:
+        session.check(memory=memory)
+    except NoSpark as reason:
+        report(f"on DuckDB, since there is no Spark: {reason}")
+        return False
+    return True
+
+
 @contextmanager
 def _stumbling(engine: type[Engine], place: Path, trace: Trace) -> Iterator[None]:
     """Says where it was, and why."""
     try:
         yield
     except engine.errors as error:
-        over = damaged(trace) or cause(error).splitlines()[0]
-        raise Unreadable(f"{engine.name} could not judge {place}: {over}") from error
+        said = f"{engine.name} could not judge {place}"
+        if over := damaged(trace):
+            raise Unreadable(f"{said}: {over}") from error
+        raise NotJudged(f"{said}: {session.why_lost(error) or cause(error).splitlines()[0]}") from error
 
 
 @contextmanager

@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 from greenline.trace.stream import NotATrace
 from greenline.trace.tables import PARQUET, Report, nobody, retyped, rows_in_parquet, to_parquet, trace_files
 
+MOST_MEMBERS = 256
+"""`spec/evs/tables/04_member.sql` counts so far."""
+
 SURVEY = """
 WITH by_run AS (
     SELECT run,
@@ -25,12 +28,14 @@ WITH by_run AS (
            max(CASE WHEN coalesce(layer, '') NOT IN ('noticeboard', 'engine')
                      AND kind IN ('regular', 'transitional', 'send', 'deliver') THEN 1 ELSE 0 END) AS evs,
            count(CASE WHEN process IS NULL OR incarnation IS NULL OR local_index IS NULL OR time IS NULL OR kind IS NULL
-                      THEN 1 END) AS incomplete
+                      THEN 1 END) AS incomplete,
+           max(length(members) - length(replace(members, ' ', ''))) + 1 AS members
     FROM whole
     GROUP BY run
 )
 SELECT noticeboard, engine, evs, count(*) AS runs, CAST(sum(events) AS BIGINT) AS events, max(events) AS longest,
-       CAST(sum(CASE WHEN run IS NULL THEN events ELSE incomplete END) AS BIGINT) AS incomplete
+       CAST(sum(CASE WHEN run IS NULL THEN events ELSE incomplete END) AS BIGINT) AS incomplete,
+       coalesce(max(members), 0) AS members
 FROM by_run
 GROUP BY noticeboard, engine, evs
 ORDER BY noticeboard, engine, evs
@@ -59,6 +64,8 @@ class Kind:
     events: int
     longest: int
     incomplete: int
+    members: int
+    """Of the largest configuration."""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -69,7 +76,7 @@ class Kind:
         if self.engine:
             fitting |= {"replication", "access"}
         if self.evs:
-            fitting.add("evs")
+            fitting |= {"evs", "provider"}
         return tuple(sorted(fitting))
 
     @property
@@ -151,8 +158,10 @@ def damaged(trace: Trace) -> str:
     return ""
 
 
-def check_complete(kinds: list[Kind], place: str) -> None:
+def check_fit(kinds: list[Kind], place: str) -> None:
     if incomplete := sum(kind.incomplete for kind in kinds):
         raise NotATrace(
             f"{place} has {incomplete} rows that lack a run, process, incarnation, local_index, time or kind"
         )
+    if (members := max(kind.members for kind in kinds)) > MOST_MEMBERS:
+        raise NotATrace(f"{place} has a configuration of {members} processes; rules look at {MOST_MEMBERS} at most")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from greenline.pipeline import certifying
@@ -48,7 +48,7 @@ _SETTINGS_OF_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.
 
 class Spark:
     name = "spark"
-    errors: tuple[type[Exception], ...] = (PySparkException, Py4JError)
+    errors: tuple[type[Exception], ...] = (PySparkException, Py4JError, ConnectionError)
 
     def __init__(self, session: SparkSession, files: Sequence[Path], work: Path) -> None:
         self._session = session.newSession()
@@ -102,7 +102,7 @@ class Spark:
         self._keep("certificate", self._session.read.format(certifying.FORMAT).load(str(steps)))
 
     def close(self) -> None:
-        with suppress(Py4JNetworkError):  # after a Ctrl-C Java may be lost; all of it is in the place for work
+        with suppress(Py4JError, ConnectionError):  # Java may be lost; all is in the place for work
             self._session.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
 
     def _keep(self, name: str, table: DataFrame) -> None:

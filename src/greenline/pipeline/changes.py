@@ -13,7 +13,7 @@ then.
 | `row` | the values of its columns, packed |
 | `_change_type` | `insert`, `update_preimage`, `update_postimage` or `delete` |
 | `_commit_version` | the green position |
-| `_commit_timestamp` | the latest time that an action there says; none of a base |
+| `_commit_timestamp` | what the last action there that says the time says; none of a base |
 """
 
 from __future__ import annotations

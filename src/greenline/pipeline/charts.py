@@ -7,13 +7,16 @@ and for paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 48, 56
 LEGEND_LINE = 18
+NO_SPAN = 1e-9
+"""Such a part of a number, and less, is no space between two: they are drawn as one."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00", "#666666")
 STYLE = """
 .chart text { font: 12px system-ui, sans-serif; fill: #333 } .chart .title { font-size: 15px; font-weight: 600 }
@@ -42,31 +45,22 @@ class Series:
     """Not ours: what a paper reports."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    label: str
-    is_log: bool = False
-
-
 class Scale:
     """From values to places along an axis."""
 
-    def __init__(self, values: Sequence[float], begin: float, end: float, axis: Axis) -> None:
-        if axis.is_log and min(values) <= 0:
-            raise ValueError(f"{axis.label} has {min(values):g} in it, which has no place on a logarithmic axis")
-        self._place: Callable[[float], float] = math.log10 if axis.is_log else float
-        self.ticks = log_ticks(min(values), max(values)) if axis.is_log else ticks(min(values), max(values))
-        low, high = (self._place(each) for each in (self.ticks[0], self.ticks[-1]))
-        self._low, self._begin, self._each = low, begin, (end - begin) / ((high - low) or 1.0)
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        self.ticks = ticks(min(values), max(values))
+        self._low, self._begin = self.ticks[0], begin
+        self._each = (end - begin) / (self.ticks[-1] - self._low)
 
     def __call__(self, value: float) -> float:
-        return round(self._begin + (self._place(value) - self._low) * self._each, 2)
+        return round(self._begin + (value - self._low) * self._each, 2)
 
 
 def ticks(low: float, high: float) -> list[float]:
     """Round numbers from at most the lowest to at least the highest, about five of them."""
-    if low == high:
-        low, high = (0.0, low) if low > 0 else (low, low + 1.0)
+    if high - low < abs(high) * NO_SPAN or high - low < sys.float_info.min:
+        low, high = (0.0, low) if low > sys.float_info.min else (low, low + max(1.0, abs(low)))
     raw = (high - low) / 5
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= raw * 0.999)
@@ -74,15 +68,7 @@ def ticks(low: float, high: float) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten; between them 2 and 5, where there are few."""
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    last = max(last, first + 1)
-    factors = (1, 2, 5) if last - first <= 2 else (1,)
-    return [factor * 10.0**power for power in range(first, last) for factor in factors] + [10.0**last]
-
-
-def lines(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
+def lines(title: str, x: str, y: str, series: Sequence[Series]) -> str:
     """Points joined by lines, in the order of x; whiskers where samples are spread."""
     drawn = [Series(each.name, sorted(each.points, key=lambda point: point.x), each.is_dashed) for each in series]
     drawn = [each for each in drawn if each.points]
@@ -91,38 +77,38 @@ def lines(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     points = [point for each in drawn for point in each.points]
     reached = [value for point in points for value in (point.y, point.low, point.high) if value is not None]
     bottom = HEIGHT - BOTTOM
-    across = Scale([point.x for point in points], LEFT, WIDTH - RIGHT, x)
-    up = Scale(reached if y.is_log else [0.0, *reached], bottom, TOP, y)
+    across = Scale([point.x for point in points], LEFT, WIDTH - RIGHT)
+    up = Scale([0.0, *reached], bottom, TOP)
     body = [*_grid(x, y, up, bottom), *_x_ticks(across, bottom)]
     for number, each in enumerate(drawn):
         body += _line(each, number, across, up)
     return _svg(title, body, [each.name for each in drawn])
 
 
-def bars(title: str, y: Axis, groups: Sequence[str], series: Sequence[Series]) -> str:
+def bars(title: str, y: str, groups: Sequence[str], series: Sequence[Series]) -> str:
     """Beside each other in each group; a point's x is the number of its group, from 0."""
     points = [point for each in series for point in each.points]
     if not points:
         raise ValueError(f"{title!r} has no points")
     reached = [value for point in points for value in (point.y, point.low, point.high) if value is not None]
     bottom = HEIGHT - BOTTOM
-    up = Scale(reached if y.is_log else [0.0, *reached], bottom, TOP, y)
+    up = Scale([0.0, *reached], bottom, TOP)
     room = (WIDTH - LEFT - RIGHT) / len(groups)
     width = min(64.0, 0.8 * room / len(series))
-    body = [*_grid(Axis(""), y, up, bottom)]
+    body = [*_grid("", y, up, bottom)]
     for place, group in enumerate(groups):
         body.append(_text(LEFT + room * (place + 0.5), bottom + 18, group, "middle", "small"))
     for number, each in enumerate(series):
         for point in each.points:
             begin = LEFT + room * (point.x + 0.5) + width * (number - len(series) / 2)
-            body += _bar(each.name, point, number, begin, width, up, bottom)
+            body += _bar(each.name, point, number, begin, width, up)
     return _svg(title, body, [each.name for each in series])
 
 
 def short(value: float) -> str:
     """For people: 1.2k, 35M, 0.25."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * size:
             return f"{value / size:.3g}{letter}"
     return f"{value:.3g}"
 
@@ -141,11 +127,12 @@ def _line(series: Series, number: int, across: Scale, up: Scale) -> Iterator[str
         yield f"<g><title>{about}</title>{_mark(number, x, up(point.y))}</g>"
 
 
-def _bar(name: str, point: Point, number: int, x: float, width: float, up: Scale, bottom: float) -> Iterator[str]:
-    ink, top = COLOURS[number % len(COLOURS)], up(point.y)
+def _bar(name: str, point: Point, number: int, x: float, width: float, up: Scale) -> Iterator[str]:
+    ink, top, foot = COLOURS[number % len(COLOURS)], up(point.y), up(0.0)
     yield (
         f"<g><title>{escape(name)}: {short(point.y)}</title>"
-        f'<rect class="ink" fill="{ink}" x="{x:.1f}" y="{top}" width="{width:.1f}" height="{bottom - top:.2f}"/></g>'
+        f'<rect class="ink" fill="{ink}" x="{x:.1f}" y="{min(top, foot)}" width="{width:.1f}"'
+        f' height="{abs(foot - top):.2f}"/></g>'
     )
     yield _text(x + width / 2, (top if point.high is None else up(point.high)) - 5, short(point.y), "middle", "small")
     if point.low is not None and point.high is not None and point.low < point.high:
@@ -166,13 +153,13 @@ def _mark(number: int, x: float, y: float) -> str:
             return f'<path {ink} d="M{x - 5} {y} l5 -5 l5 5 l-5 5 z"/>'
 
 
-def _grid(x: Axis, y: Axis, up: Scale, bottom: float) -> Iterator[str]:
+def _grid(x: str, y: str, up: Scale, bottom: float) -> Iterator[str]:
     for tick in up.ticks:
         yield f'<line class="grid" x1="{LEFT}" y1="{up(tick)}" x2="{WIDTH - RIGHT}" y2="{up(tick)}"/>'
         yield _text(LEFT - 8, up(tick) + 4, short(tick), "end", "small")
     yield f'<line class="axis" x1="{LEFT}" y1="{bottom}" x2="{WIDTH - RIGHT}" y2="{bottom}"/>'
-    yield _text((LEFT + WIDTH - RIGHT) / 2, bottom + 42, x.label, "middle")
-    yield f'<g transform="rotate(-90 18 {(TOP + bottom) / 2})">{_text(18, (TOP + bottom) / 2, y.label, "middle")}</g>'
+    yield _text((LEFT + WIDTH - RIGHT) / 2, bottom + 42, x, "middle")
+    yield f'<g transform="rotate(-90 18 {(TOP + bottom) / 2})">{_text(18, (TOP + bottom) / 2, y, "middle")}</g>'
 
 
 def _x_ticks(across: Scale, bottom: float) -> Iterator[str]:

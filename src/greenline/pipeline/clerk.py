@@ -35,11 +35,11 @@ _ONE = b"1"
 
 
 class NotWritten(Exception):
-    """A segment could not be written: why. Nothing after it is."""
+    """Something of an archive could not be written: why. Nothing after it is."""
 
     @classmethod
     def of(cls, error: OSError, path: Path) -> NotWritten:
-        return cls(f"a segment of the archive could not be written: {_reason(error, path)}")
+        return cls(f"the archive could not be written: {_reason(error, path)}")
 
 
 class Written(msgspec.Struct, array_like=True, tag=True, gc=False):

@@ -24,8 +24,6 @@ class Plot:
     """Parameters that tell series apart, beside the subject."""
     only: tuple[tuple[str, str], ...] = ()
     """Parameters that are held."""
-    is_log_x: bool = False
-    is_log_y: bool = False
     paper: tuple[Series, ...] = ()
     source: str = ""
 

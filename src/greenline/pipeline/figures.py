@@ -6,15 +6,16 @@ machines are never put together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from greenline.pipeline.charts import Axis, Point, Series, bars, lines
+from greenline.pipeline.charts import Point, Series, bars, lines
 from greenline.pipeline.figure_plots import PLOTS, Plot
-from greenline.pipeline.samples import NoSamples, sample_files
+from greenline.pipeline.samples import NoSamples, is_drawable, sample_files
 from greenline.pipeline.session import why_not_read
 
 if TYPE_CHECKING:
@@ -102,15 +103,15 @@ def fetched(summed: DataFrame) -> list[Summed]:
 
 
 def _order(row: Summed) -> tuple[object, ...]:
-    named = tuple((name, _number(value), value) for name, value in sorted(row.parameters.items()))
+    named = tuple((name, _number(value, 0.0), value) for name, value in sorted(row.parameters.items()))
     return row.benchmark, row.metric, row.subject, row.machine, named
 
 
-def _number(text: str) -> float:
+def _number(text: str, otherwise: float) -> float:
     try:
         return float(text)
     except ValueError:
-        return 0.0
+        return otherwise
 
 
 def drawn(plot: Plot, summed: Iterable[Summed]) -> str | None:
@@ -118,31 +119,42 @@ def drawn(plot: Plot, summed: Iterable[Summed]) -> str | None:
     rows = [row for row in summed if _belongs(row, plot)]
     if not rows:
         return None
-    y = Axis(f"{plot.metric}, {rows[0].unit}", plot.is_log_y)
+    if len(units := sorted({row.unit for row in rows})) > 1:
+        raise NoSamples(
+            f"the benchmark {plot.benchmark} has samples of {plot.metric} in {' and in '.join(units)}, which have no"
+            " axis in common: keep those of one in a directory"
+        )
+    y = f"{plot.metric}, {rows[0].unit}"
     machines = {row.machine for row in rows}
+    apart = [*plot.by, *_varied(rows, {plot.along, *plot.by})]
     groups = list(dict.fromkeys(row.subject for row in rows))
     found: dict[str, list[Point]] = {}
     for row in rows:
         told = [] if plot.along is None else [row.subject]
-        told += [f"{name} {row.parameters[name]}" for name in plot.by if name in row.parameters]
+        told += [f"{name} {row.parameters[name]}" for name in apart if name in row.parameters]
         told += [row.machine] if len(machines) > 1 else []
         x = groups.index(row.subject) if plot.along is None else _along(row, plot.along)
         found.setdefault(", ".join(told) or plot.metric, []).append(Point(x, row.p50, row.low, row.high))
     series = [Series(name, points) for name, points in found.items()]
     if plot.along is None:
         return bars(plot.title, y, groups, series)
-    return lines(plot.title, Axis(plot.along, plot.is_log_x), y, [*series, *plot.paper])
+    return lines(plot.title, plot.along, y, [*series, *plot.paper])
+
+
+def _varied(rows: Sequence[Summed], known: Collection[str | None]) -> list[str]:
+    """Other parameters that are not the same everywhere: their points are no line."""
+    names = sorted({name for row in rows for name in row.parameters} - set(known))
+    return [name for name in names if len({row.parameters.get(name) for row in rows}) > 1]
 
 
 def _along(row: Summed, parameter: str) -> float:
     text = row.parameters[parameter]
-    try:
-        return float(text)
-    except ValueError:
+    if not is_drawable(value := _number(text, math.nan)):
         raise NoSamples(
             f"the benchmark {row.benchmark} has a sample with {parameter} {text}, which is drawn along an axis and so"
             " must be a number: run it again"
-        ) from None
+        )
+    return value
 
 
 def _belongs(row: Summed, plot: Plot) -> bool:
@@ -197,7 +209,7 @@ def _said(row: Summed) -> str:
 
 
 def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def _cell(text: str) -> str:

@@ -16,7 +16,8 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -25,8 +26,9 @@ import msgspec
 
 from greenline.access import wire
 from greenline.database.sqlite import tables
+from greenline.kernel.actions import Outcome
 from greenline.pipeline import collecting
-from greenline.pipeline.archive import Archive, locked
+from greenline.pipeline.archive import LOCK_S, Archive, locked
 from greenline.pipeline.changes import packed
 from greenline.pipeline.clerk import Clerk, NotWritten
 from greenline.pipeline.reaching import Reach
@@ -42,6 +44,8 @@ CHECKED = "checked"
 """This file says that a replica had the same state at some position."""
 PAUSE_S = 0.5
 """Until the order is asked for again, when it had nothing new."""
+OUTCOME_BYTES = 64 << 10
+"""Of what an action returned. What is more is not kept: a bundle cannot be cut, and may have thousands."""
 LONG = 200
 """Positions to go, most likely with more actions than a segment takes: the clerk comes while the first are applied."""
 
@@ -78,11 +82,12 @@ class Follower:
         base: Path | None = None,
         sizes: Sizes = Sizes(),  # noqa: B008
         prepares: bool = False,
+        patience_s: float = LOCK_S,
     ) -> None:
         """`base`: what `greenline backup` has made, for an archive that is still empty. `prepares`: tables are made of
-        the archive, and what is inserted into them is made ready for it.
+        the archive, and what is inserted into them is made ready for it. `patience_s`: for another one to end.
 
-        Raises `InUse`, `NotRead` or `Unusable`.
+        Raises `InUse`, `NotRead`, `NotWritten` or `Unusable`.
         """
         self.archive = archive
         self.newest = 0
@@ -99,12 +104,13 @@ class Follower:
         self._is_sound = True
         # For its owner alone: bundles, and the database, hold what passwords are checked against.
         archive.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = locked(archive.path)
+        self._lock = locked(archive.path, patience_s=patience_s)
         try:
             archive.refresh()
-            self._remove_unused()
-            forget_prepared(archive.path)
-            self._twin = self._begun(base)
+            with self._writing():
+                self._remove_unused()
+                forget_prepared(archive.path)
+                self._twin = self._begun(base)
         except BaseException:
             os.close(self._lock)
             raise
@@ -126,10 +132,12 @@ class Follower:
 
     def close(self) -> None:
         """What is not archived is taken again by the next one."""
-        if self._clerk is not None:
-            self._clerk.close()
-        self._twin.close()
-        os.close(self._lock)
+        try:
+            if self._clerk is not None:
+                self._clerk.close()
+            self._twin.close()
+        finally:
+            os.close(self._lock)
 
     @property
     def position(self) -> int:
@@ -144,12 +152,14 @@ class Follower:
             raise NotWritten("this follower has failed before: close it and begin another, which goes on where it was")
         newest = self._asked()
         goal = newest if limit is None else min(newest, self.position + limit)
-        goal = self._goal(goal)
+        goal, before = self._goal(goal), self.position
         if goal > self.position:
             self._go_to(goal)
-            self._merge()
-        if self._pending is not None and self.position == self._pending.position:
-            self._compare(self._pending)
+        with self._writing():
+            if goal > before:
+                self._merge()
+            if self._pending is not None and self.position == self._pending.position:
+                self._compare(self._pending)
         return self.archive.last
 
     def run(self, until: int | None = None, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -258,20 +268,29 @@ class Follower:
         """What was taken before something cannot be read is kept. If it cannot be written, this follower is over: what
         its database holds and has not committed is in nobody's segment."""
         self._is_sound = False
-        try:
-            if goal - self.position >= LONG:
-                self._call_clerk()
-            for piece in self._order.pieces(self._place, goal):
-                with collecting.paused():
-                    self._take(piece)
-        except NotRead as error:
+        with self._writing():
+            try:
+                if goal - self.position >= LONG:
+                    self._call_clerk()
+                for piece in self._order.pieces(self._place, goal):
+                    with collecting.paused():
+                        self._take(piece)
+            except NotRead as error:
+                self._settle()
+                self._is_sound = True
+                raise (self._gap(error) if isinstance(error, Discarded) else error) from None
             self._settle()
             self._is_sound = True
-            raise (self._gap(error) if isinstance(error, Discarded) else error) from None
-        except (apsw.Error, OSError) as error:
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A disk that is full, say, is told as what it is."""
+        try:
+            yield
+        except apsw.Error as error:
             raise NotWritten(f"the follower's database in {self._directory} has failed: {error}") from None
-        self._settle()
-        self._is_sound = True
+        except OSError as error:
+            raise NotWritten.of(error, self.archive.path) from None
 
     def _asked(self) -> int:
         """How far the order goes by now, if it is ours. One that is behind us is asked again later."""
@@ -285,6 +304,9 @@ class Follower:
         """Bundles that are known to be the next ones."""
         for bundle, digest in zip(piece.bundles, piece.digests, strict=True):
             outcomes, changes = self._twin.apply(bundle)
+            sizes = [len(outcome.value) for outcome in outcomes]
+            if max(sizes, default=0) > OUTCOME_BYTES:
+                outcomes, sizes = tuple(map(_kept, outcomes)), [min(size, OUTCOME_BYTES) for size in sizes]
             position, segment = bundle.position, self._segment
             segment.bundles.append(bundle)
             segment.digests.append(digest)
@@ -298,7 +320,7 @@ class Follower:
             self._place = Place(position, digest)
             self._bundles += 1
             self._actions += len(outcomes)
-            self._bytes += sum(map(len, bundle.actions))
+            self._bytes += sum(map(len, bundle.actions)) + sum(sizes)
             self._cut_if_full()
 
     def _cut_if_full(self) -> None:
@@ -388,6 +410,12 @@ class Follower:
         self._pending = None
         self._comparisons += 1
         self._checked.write_text(f"{position} {stands.where.server}\n")
+
+
+def _kept(outcome: Outcome) -> Outcome:
+    if len(outcome.value) <= OUTCOME_BYTES:
+        return outcome
+    return msgspec.structs.replace(outcome, value=b"", is_whole=False)
 
 
 def _is_damage(error: Exception) -> bool:

@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from greenline.pipeline.audit import NothingToJudge, Unreadable, opened
+from greenline.pipeline.audit import WITNESSES, NoSpark, NothingToJudge, Unreadable, opened
 from greenline.pipeline.report_trace import Select
 from greenline.pipeline.verdicts import Verdicts
 from greenline.spec.judge import Broken
 from greenline.trace.stream import NotATrace
 from greenline.trace.tables import Report, nobody
 
+SURE = 100_000
+"""Violations of a rule that are compared with those of the reading before: what the cut has made may be many."""
 PERIOD_S = 15.0
 """From the beginning of one round to that of the next, if it is done by then: two of them are within a minute."""
 
@@ -60,28 +62,33 @@ def follow(
     """Round after round, for as long as somebody asks for the next.
 
     What cannot be read is raised by the first one (`NotATrace`, `Unreadable`); later `report` hears of it, and it is
-    read again: it is just written, or was just taken away.
+    read again: it is just written, or was just taken away, or there was no room. The first round has found nothing
+    yet, since nobody has found it before; from the second on `keep` is given what is sure.
     """
-    before: set[str] = set()
+    before: set[str] | None = None
     told: set[str] = set()
-    has_judged = False
+    is_empty = False
     while True:
         begun = time.monotonic()
         try:
             with opened(place, engine=engine, master=master, memory=memory, work=work) as audit:
                 now = datetime.now(UTC)
-                found = audit.judge(rules)
+                found = audit.judge(rules, most=SURE)
                 keys = {_key(each) for verdict in found.broken for each in verdict.broken}
-                sure = found.only(lambda each: _key(each) in before)  # noqa: B023  (asked at once)
-                keep(sure, now, audit.select)
-        except NothingToJudge:
-            pass
-        except (NotATrace, Unreadable, FileNotFoundError) as error:
-            if not has_judged:
+                known = before or set()
+                sure = found.only(lambda each: _key(each) in known)  # noqa: B023  (asked at once)
+                if before is not None:
+                    keep(sure.at_most(WITNESSES), now, audit.select)
+        except NothingToJudge as reason:
+            if not is_empty:
+                report(f"{reason} yet")
+            is_empty = True
+        except (NotATrace, Unreadable, NoSpark, OSError) as error:
+            if before is None:
                 raise
             report(f"{error}; it is read again")
         else:
-            has_judged, before = True, keys
+            before, is_empty = keys, False
             confirmed = {_key(each): each for verdict in sure.broken for each in verdict.broken}
             yield Round(sure, [each for key, each in confirmed.items() if key not in told])
             told.update(confirmed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -20,7 +20,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DataType,
+    DoubleType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from greenline.client import Error
 from greenline.pipeline import loading_files, reaching, sink_ledger
@@ -34,6 +42,10 @@ _SETTINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _TOLD_WITHIN_S = 10.0
+_NOTHING = "\ufdd0"
+"""No letter: whatever has no quotes and no letters is read as if it were this, and this is NULL."""
+_DIGITS = 17
+"""A double that was written with all that it has is read as the same one."""
 _MANY_DIGITS = r"^\s*[+-]?\d{16,}\s*$"
 _OURS = re.compile(r"^(?:\w+\.)*greenline\.[\w.]+: (.+)$", re.MULTILINE)
 _MISTAKES = re.compile(
@@ -104,36 +116,53 @@ def read(spark: SparkSession, file: Path, kind: str, is_created: bool) -> DataFr
     if kind == "csv":
         is_long = loading_files.has_long_rows(file)
         reader = reader.options(header=True, enforceSchema=False, quote='"', escape='"', multiLine=is_long)
+        reader = reader.options(nullValue=_NOTHING, emptyValue="")  # "" is a text without letters
         frame = reader.csv(str(file), inferSchema=is_created)
     else:
         frame = reader.format(kind).load(str(file))
     if kind != "parquet":
-        _check_digits(reader.format(kind), file, frame.schema)
+        _check_guesses(reader.format(kind), file, frame.schema)
     return frame
 
 
-def _check_digits(reader: DataFrameReader, file: Path, guessed: StructType) -> None:
-    """One number with a point in it makes a double of each in its column, which has 15 digits for sure."""
-    doubles = [field.name for field in guessed if isinstance(field.dataType, DoubleType)]
-    if not doubles:
+def _check_guesses(reader: DataFrameReader, file: Path, guessed: StructType) -> None:
+    """One number with a point in it makes a double of each in its column, which has 15 digits for sure; and a moment is
+    counted in microseconds."""
+    kinds = {field.name: kind for field in guessed for kind in _BENT if isinstance(field.dataType, kind)}
+    if not kinds:
         return
-    as_text = [StructField(each.name, StringType()) if each.name in doubles else each for each in guessed]
+    as_text = [StructField(each.name, StringType()) if each.name in kinds else each for each in guessed]
     texts = reader.schema(StructType(as_text)).load(str(file))
-    bent = {name: f.when(_is_bent(text := f.col(_quoted(name))), text) for name in doubles}
-    seen = texts.select(*(text.alias(str(number)) for number, text in enumerate(bent.values())))
+    bent = [f.when(_BENT[kind](text := f.col(_quoted(name))), text) for name, kind in kinds.items()]
+    seen = texts.select(*(text.alias(str(number)) for number, text in enumerate(bent)))
     for row in seen.where(f.coalesce(*seen.columns).isNotNull()).take(1):
-        name, found = next((name, text) for name, text in zip(doubles, row, strict=True) if text is not None)
+        name, found = next((name, text) for name, text in zip(kinds, row, strict=True) if text is not None)
+        what = f"{float(found)} as one of numbers with a point" if kinds[name] is DoubleType else "cut to microseconds"
         raise BadOption(
-            f"{file} has {found} in its column {name}, which would be {float(found)} as one of numbers with a point:"
-            " make the table yourself, and write the number in quotes if this is JSON"
+            f"{file} has {found} in its column {name}, which would be {what}: make the table yourself, and write the"
+            " number in quotes if this is JSON"
         )
 
 
 def _is_bent(text: Column) -> Column:
-    """A whole number that is no double, or one so large that none is."""
+    """A whole number that is no double, one so large that none is, or one with more digits than any double has."""
     exact, double = text.try_cast("decimal(38,0)"), text.try_cast("double")
     is_another = exact.isNull() | ~exact.eqNullSafe(double.try_cast("decimal(38,0)"))
-    return (text.rlike(_MANY_DIGITS) & is_another) | (text.rlike("[0-9]") & f.abs(double).eqNullSafe(inf))
+    digits = f.regexp_replace(f.regexp_replace(text, "[eE].*$", ""), "[^0-9]", "")
+    is_long = f.length(f.regexp_replace(digits, "^0+|0+$", "")) > _DIGITS
+    is_point = text.rlike("[.]") & double.isNotNull() & is_long
+    return (text.rlike(_MANY_DIGITS) & is_another) | is_point | (text.rlike("[0-9]") & f.abs(double).eqNullSafe(inf))
+
+
+def _is_fine(text: Column) -> Column:
+    return text.rlike("[.][0-9]{6}[0-9]*[1-9]")
+
+
+_BENT: Mapping[type[DataType], Callable[[Column], Column]] = {
+    DoubleType: _is_bent,
+    TimestampType: _is_fine,
+    TimestampNTZType: _is_fine,
+}
 
 
 def _quoted(name: str) -> str:

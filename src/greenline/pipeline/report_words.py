@@ -34,5 +34,6 @@ def number(value: float) -> str:
 
 def seconds(value: float) -> str:
     if value >= 90:
-        return f"{value / 60:,.0f} min {value % 60:.0f} s"
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes:,} min {rest} s"
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"

@@ -89,6 +89,7 @@ class Running:
         tell: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         """Raises `InUse`, `NotRead`, `BadBook` or `Unusable`."""
+        place = place.absolute()  # on other machines as well
         if why_a_pattern(place.resolve()):
             raise BadOption(
                 f"Spark takes a part of the name of {place.resolve()} for a pattern: choose another directory"
@@ -181,7 +182,7 @@ class Running:
             looking = _Worker(lambda enough: self._keep_looking(order, enough))
             looking.start()
             try:
-                self._beside(self._follow_on, is_over)
+                self._beside(self._follow_on, is_over, looking)
             finally:
                 looking.end()
             self._advance(is_due=True)
@@ -226,14 +227,21 @@ class Running:
 
     # Checking and writing.
 
-    def _beside(self, follow: Callable[[threading.Event], None], is_over: threading.Event | None = None) -> None:
-        """While somebody follows."""
+    def _beside(
+        self,
+        follow: Callable[[threading.Event], None],
+        is_over: threading.Event | None = None,
+        looking: _Worker | None = None,
+    ) -> None:
+        """While somebody follows, and nobody has failed."""
         worker = _Worker(follow)
         worker.start()
         try:
             while worker.is_alive() and not (is_over is not None and is_over.is_set()):
                 worker.join(self._pause())
                 self._advance()
+                if looking is not None and looking.error is not None:
+                    raise looking.error
         finally:
             worker.end()
         if worker.error is not None:
@@ -312,7 +320,8 @@ class Running:
             self._say("ended", "it was interrupted")
             raise
         except BaseException as error:
-            self._say("failed", str(error) or type(error).__name__)
+            with suppress(OSError):  # for the same reason, perhaps, which is to be told
+                self._say("failed", str(error) or type(error).__name__)
             raise
 
     def _say(self, state: str = "", because: str = "") -> Progress:

@@ -15,7 +15,7 @@ reads it.
 
 from __future__ import annotations
 
-from math import isfinite
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
     metadata={_KEY: str(VERSION).encode()},
 )
 SUFFIX = ".samples.parquet"
+LARGEST = 1e100
 
 
 class NoSamples(Exception):
@@ -46,16 +47,28 @@ class NoSamples(Exception):
 
 def sample_files(place: Path) -> list[Path]:
     """The files of samples at this place, each of them whole, of our version and with a value in every place."""
-    found = [place] if place.is_file() else sorted(place.rglob("*" + SUFFIX))
+    found = [place] if place.is_file() else sorted(_below(place))
     if not found:
         what = f"holds no file that ends in {SUFFIX}" if place.exists() else "does not exist"
         raise NoSamples(f"{place} {what}: BENCH_SAMPLES={place} make bench writes some")
-    for path in found:
-        _check(path)
+    if not sum(map(_checked, found)):
+        raise NoSamples(f"the files of samples at {place} are empty: BENCH_SAMPLES={place} make bench writes some")
     return found
 
 
-def _check(path: Path) -> None:
+def _below(place: Path) -> set[Path]:
+    """Also behind links, each once."""
+    walked = os.walk(place, followlinks=True)
+    return {Path(at, name).resolve() for at, _, names in walked for name in names if name.endswith(SUFFIX)}
+
+
+def is_drawable(value: float) -> bool:
+    """No measurement is larger; and beyond it an axis has no round numbers."""
+    return abs(value) <= LARGEST
+
+
+def _checked(path: Path) -> int:
+    """How many there are in it."""
     try:
         samples = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
@@ -70,5 +83,6 @@ def _check(path: Path) -> None:
         raise NoSamples(f"{path} does not have the columns of samples, {', '.join(SCHEMA.names)}, in their types")
     maps = [chunk for name in ("parameters", "host") for chunk in samples[name].chunks]
     lacks = any(column.null_count for column in (*samples.columns, *(each.items for each in maps)))
-    if lacks or not all(map(isfinite, samples["value"].to_pylist())):
+    if lacks or not all(map(is_drawable, samples["value"].to_pylist())):
         raise NoSamples(f"{path} has samples that lack something, or are no numbers: run its benchmark again")
+    return int(samples.num_rows)

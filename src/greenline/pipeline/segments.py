@@ -7,9 +7,10 @@ that have become one the manifests go at once, and the files some time later: wh
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 from pathlib import Path
 
@@ -41,6 +42,8 @@ _SORTED = ("position", "_commit_version")
 """Columns by which a reader leaves out what it does not want."""
 MERGED = 16
 """So many that are small become one."""
+GROUP_BYTES = 64 << 20
+"""In memory: about as much as a segment has that is written at once."""
 LARGEST = 100_000
 """Actions, or rows that were changed, of one that is made of others."""
 _TIER_BITS = 4
@@ -97,7 +100,7 @@ def write(path: Path, segment: Segment, prepare: Prepare | None = None) -> Manif
         start=digests[0].hex(),
         digest=digests[-1].hex(),
         is_base=segment.base is not None,
-        files={kind: _write_rows(path / kind / f"{name}.parquet", rows) for kind, rows in tables.items()},
+        files={kind: _write_rows(path / kind / f"{name}.parquet", [rows]) for kind, rows in tables.items()},
         schemas=segment.schemas,
     )
     _write_manifest(path, manifest)
@@ -120,8 +123,8 @@ def merge(path: Path, parts: Sequence[Manifest]) -> None:
     name = name_of(first.first, last.last)
     files = {}
     for kind in KINDS:
-        rows = pa.concat_tables([pq.read_table(path / kind / f"{part.name}.parquet") for part in parts])
-        files[kind] = _write_rows(path / kind / f"{name}.parquet", rows)
+        rows = (pq.read_table(path / kind / f"{part.name}.parquet") for part in parts)
+        files[kind] = _write_rows(path / kind / f"{name}.parquet", _together(rows))
     schemas = list(first.schemas)
     for part in parts[1:]:
         schemas += part.schemas[1:]  # it begins with what the one before ends with
@@ -169,15 +172,37 @@ def _times(actions: pa.RecordBatch, outcomes: Sequence[Sequence[Outcome]], posit
     return found
 
 
-def _write_rows(path: Path, rows: pa.Table) -> File:
+def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """As many as make a group of rows that is read at once; large ones by themselves."""
+    some: list[pa.Table] = []
+    for each in tables:
+        if some and sum(table.nbytes for table in some) + each.nbytes > GROUP_BYTES:
+            yield pa.concat_tables(some)
+            some = []
+        some.append(each)
+    yield pa.concat_tables(some)
+
+
+def _write_rows(path: Path, groups: Iterable[pa.Table]) -> File:
+    """One group after the other: no more than one of them is in memory."""
     aside = path.with_name(path.name + _ASIDE)
-    sorted_by = [name for name in _SORTED if name in rows.column_names]
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression=COMPRESSION, use_dictionary=list(_WORDS), write_statistics=sorted_by)
-    data = memoryview(sink.getvalue())
-    aside.write_bytes(data)
+    writer: pq.ParquetWriter | None = None
+    rows = 0
+    try:
+        for group in groups:
+            if writer is None:
+                sorted_by = [name for name in _SORTED if name in group.column_names]
+                how = {"compression": COMPRESSION, "use_dictionary": list(_WORDS), "write_statistics": sorted_by}
+                writer = pq.ParquetWriter(aside, group.schema, **how)
+            writer.write_table(group)
+            rows += group.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    with aside.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = File(rows, len(data), crc32c(data))
     _put(aside, path)
-    return File(rows.num_rows, len(data), crc32c(data))
+    return found
 
 
 def _write_manifest(path: Path, manifest: Manifest) -> None:

@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -45,6 +46,10 @@ PATTERN = re.compile(r"[*?\[\]{}\\]")
 """What Spark takes for a pattern, in the name of a file or a directory."""
 
 CONNECT_S = 3.0
+_OUT_OF_MEMORY = 52
+"""With this status Spark ends then."""
+ENDS_S = 5.0
+"""Whoever gets no answer from Java waits so long for it to end."""
 EXECUTORS_S = 90.0
 """A busy machine takes its time to start Java."""
 
@@ -125,6 +130,7 @@ def spark(
             raise NoSpark(f"Spark does not start on {asked}: {reason}") from None
     _await_executors(session)
     _register_source(session)
+    _silence()
     return session
 
 
@@ -145,17 +151,42 @@ def stop() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
-    if session is not None:
-        session.stop()
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:
-        return
-    gateway.shutdown()
+    if process is not None and process.poll() is not None:  # there is nobody who could be told
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        SparkContext._active_spark_context = None
+    else:
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
+        if gateway is None or process is None:
+            return
+        gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     process.stdin.close()
     process.wait()
+
+
+def why_lost(error: Exception) -> str | None:
+    """Java has ended by itself, or was killed: then what Spark says is only that nobody answers, or that its
+    context was shut down. The next session has another one."""
+    from py4j.protocol import Py4JNetworkError
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    is_likely = isinstance(error, Py4JNetworkError | ConnectionError) or "context was shut down" in str(error).lower()
+    try:
+        status = process.wait(timeout=ENDS_S if is_likely else 0.0)
+    except subprocess.TimeoutExpired:
+        return None
+    stop()
+    if status == _OUT_OF_MEMORY:
+        return "Spark had too little memory, and has ended: give it more (on this machine, --memory)"
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return f"the Java that Spark runs in {how}: was this machine short of memory?"
 
 
 def _reused(session: SparkSession, master: str | None, settings: Mapping[str, str]) -> SparkSession:
@@ -259,9 +290,17 @@ def _await_executors(session: SparkSession) -> None:
 
 def _register_source(session: SparkSession) -> None:
     """`format("greenline")`: the ordered log as a source, a replicated table as a sink."""
-    from greenline.pipeline.source import Greenline
+    from greenline.pipeline.source import Narrowing
 
-    session.dataSource.register(Greenline)
+    session.dataSource.register(Narrowing)
+
+
+def _silence() -> None:
+    """What a query failed of is raised. PySpark would also log it, with where in Java that was."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _first_line(error: Exception) -> str:

@@ -88,6 +88,16 @@ class Load(msgspec.Struct, frozen=True):
         """Move the ledger, and insert."""
         return work.body((self._move(partition, before, after), *self._inserts(rows)), work.moment())
 
+    @property
+    def words_a_row(self) -> int:
+        """Bytes of SQL for a row: its share of a statement's beginning, and its places."""
+        together = self._rows_in_statement
+        return -(-len(self._insert(together).encode()) // together)
+
+    @property
+    def _rows_in_statement(self) -> int:
+        return max(1, _VALUES // len(self.columns))
+
     def trial(self, rows: Sequence[Row]) -> bytes:
         """What would become of them one by one? Tells which of them is to blame."""
         return work.trial(tuple(Statement(self._insert(1), row) for row in rows), work.moment())
@@ -99,7 +109,7 @@ class Load(msgspec.Struct, frozen=True):
         return work.statement(_MOVE, (*new, self.name, partition, before.batches, before.digest), _ONE_CHANGE)
 
     def _inserts(self, rows: Sequence[Row]) -> list[Statement]:
-        together = max(1, _VALUES // len(self.columns))
+        together = self._rows_in_statement
         several = [rows[start : start + together] for start in range(0, len(rows), together)]
         return [Statement(self._insert(len(some)), tuple(chain.from_iterable(some))) for some in several]
 

@@ -24,7 +24,7 @@ from greenline.pipeline.sink_ledger import Load, Standing
 from greenline.pipeline.sink_values import Row, Unfit
 
 MOST_BYTES = 900_000
-"""Of a batch's rows, unless it is one: an action has at most a MiB."""
+"""Of a batch's rows, and of the words of SQL around them, unless it is one: nodes take actions of a million."""
 ON_THEIR_WAY = 8
 _SHOWN = 40
 """Characters of a value, in an error."""
@@ -106,7 +106,7 @@ class Partition:
         # In a thread: what Spark computes may take its time, and the connection must be kept meanwhile.
         while (batch := await asyncio.to_thread(next, arrived, None)) is not None:
             for row in sink_values.rows_of(batch):
-                more = len(encode(row))
+                more = len(encode(row)) + self._load.words_a_row
                 if rows and (len(rows) == self._load.rows_in_batch or size + more > MOST_BYTES):
                     yield rows, True
                     rows, size = [], 0

@@ -86,6 +86,10 @@ def _plain(name: str, column: pa.Array) -> Sequence[Any]:
         # The zone is only how Spark would show it: the moment is counted in UTC.
         column = column.cast(pa.timestamp("us", type_.tz)).cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     values: list[Any] = column.to_pylist()
+    if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        if any(value is not None and not _is_a_time(value) for value in values):
+            raise Unfit(f"column {name} has a time outside of the years 1 to 9999: write it as a string of your own")
+        return values
     if pa.types.is_decimal(type_):
         # Arrow would write a small one as 1E-7.
         make = int if _is_whole(type_.precision, type_.scale) else "{:f}".format
@@ -95,6 +99,12 @@ def _plain(name: str, column: pa.Array) -> Sequence[Any]:
             f"column {name} has a NaN, of which SQL would make NULL: if that is meant, write nanvl({name}, NULL)"
         )
     return values
+
+
+def _is_a_time(text: str) -> bool:
+    """Later ones have a sign or more digits, and of the last ones Arrow only says that they are out of its range: as
+    texts none of them stands where it should."""
+    return text[:4].isdecimal() and text[4] == "-" and text[:4] != "0000"
 
 
 def _is_whole(precision: int, scale: int) -> bool:

@@ -88,6 +88,14 @@ class Range(InputPartition):
     to: Place
 
 
+class Narrowing(Greenline):
+    """For sessions that tell sources what is looked for, as ours do (`spark.sql.python.filterPushdown.enabled`): in
+    any other Spark refuses a reader that would listen."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return NarrowingReader(asked(self.options), schema)
+
+
 class Reader(DataSourceReader):
     """A batch: the order as it is when the query is planned."""
 
@@ -97,6 +105,22 @@ class Reader(DataSourceReader):
         self._first = asked.first
         self._last = asked.last
 
+    def partitions(self) -> Sequence[InputPartition]:
+        with closing(source_parts.part(self._asked, self._schema)) as part:
+            newest = part.newest(self._asked.last)
+            if self._asked.last is not None and newest.position < self._asked.last:
+                raise NotRead(
+                    f"the order ends with position {newest.position}, and last={self._asked.last} was asked for: leave "
+                    "`last` out, or come back later"
+                )
+            last = newest.position if self._last is None else min(self._last, newest.position)
+            return _planned(part, Place(self._first - 1), Place(last), self._asked.per_partition)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._asked, self._schema, partition)
+
+
+class NarrowingReader(Reader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Positions that nobody asks for are not read. Spark looks at what is left all the same."""
         position = (source_parts.position_of(self._asked),)
@@ -119,20 +143,6 @@ class Reader(DataSourceReader):
             self._first = max(self._first, first)
         if last is not None:
             self._last = last if self._last is None else min(self._last, last)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        with closing(source_parts.part(self._asked, self._schema)) as part:
-            newest = part.newest(self._asked.last)
-            if self._asked.last is not None and newest.position < self._asked.last:
-                raise NotRead(
-                    f"the order ends with position {newest.position}, and last={self._asked.last} was asked for: leave "
-                    "`last` out, or come back later"
-                )
-            last = newest.position if self._last is None else min(self._last, newest.position)
-            return _planned(part, Place(self._first - 1), Place(last), self._asked.per_partition)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._asked, self._schema, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -182,6 +192,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if newest > before:
                 grown = time.monotonic()
             if time.monotonic() - grown > self._asked.patience:
+                if not begin.digest:
+                    raise NotRead(
+                        f"the order ends with position {newest}, and first={begin.position + 1} was asked for: leave "
+                        "`first` out, or come back later"
+                    )
                 raise AnotherOrder(
                     f"the checkpoint stands at position {begin.position}, and the order here ends with {newest} for "
                     f"{self._asked.patience:g} s: {_ANOTHER}"

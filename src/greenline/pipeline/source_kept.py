@@ -53,6 +53,8 @@ class Kept:
             self.newest(self._asked.last)
             columns = self._columns(table)
         if columns is None:
+            columns = self._last_columns(table)
+        if columns is None:
             known = sorted(self._archive.tables(self._archive.last)) if self._archive.last else []
             raise BadOption(
                 f"there is no table {table} after position {self._asked.last or self._archive.last}; "
@@ -71,6 +73,13 @@ class Kept:
         if not 0 < position <= self._archive.last or position < self._archive.base:
             return None
         tables = self._archive.tables(position)
+        name = source_table.found_in(tables, table)
+        return None if name is None else [(column.name, column.declared) for column in tables[name]]
+
+    def _last_columns(self, table: str) -> list[tuple[str, str]] | None:
+        """Of one that is gone by then: what it held, and that it is gone, is still to be told."""
+        archive, last = self._archive, self._asked.last or self._archive.last
+        tables = archive.tables(archive.last_seen(table, last)) if self._archive.base <= last <= archive.last else {}
         name = source_table.found_in(tables, table)
         return None if name is None else [(column.name, column.declared) for column in tables[name]]
 
@@ -100,7 +109,7 @@ class Kept:
             from greenline.pipeline.follower import Follower  # few need one
 
             try:
-                self._follower = Follower(self._archive, told, stands=self._stands(told))
+                self._follower = Follower(self._archive, told, stands=self._stands(told), patience_s=0.0)
             except InUse:
                 self._is_in_use, self._grown = True, time.monotonic()
                 return
@@ -162,6 +171,12 @@ class Kept:
             raise Discarded(
                 f"{archive} begins with the state at position {archive.base}, and has no actions before: begin with "
                 f'option("first", "{archive.first}")'
+            )
+        if 0 < after.position < archive.base:
+            raise Discarded(
+                f"{archive} begins with the state at position {archive.base}: nobody knows what was changed between"
+                f" {after.position} and that. Begin anew, with an empty place to write to and a checkpoint of its own:"
+                " that is told the whole state first"
             )
         for place in (after, to):
             Chain(Place(place.position, self._digest(place.position)), str(archive)).expect(place)

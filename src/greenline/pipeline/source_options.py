@@ -67,8 +67,8 @@ def asked(options: Mapping[str, str]) -> Asked:
     found = Asked(
         schema=schema,
         reach=reach(options) if options.get("at") or not (files or archive) else None,
-        files=Path(files) if files else None,
-        archive=Path(archive) if archive else None,
+        files=Path(files).absolute() if files else None,  # on other machines as well
+        archive=Path(archive).absolute() if archive else None,
         table=table,
         first=_positive(options, "first", 1),
         last=_positive(options, "last", 0) or None,

@@ -59,9 +59,9 @@ class Tables:
 
         Raises `BadBook`, `Damaged`, or `AnotherOrder` if they were not made from the archive that is there.
         """
-        self.place = place
+        self.place = place.absolute()  # on other machines as well
         self.spark = spark
-        self.archive = Archive(place / ARCHIVE)
+        self.archive = Archive(self.place / ARCHIVE)
         self.book = tables_book.read(place)
         self._pins = pins
         self._check_book()
@@ -233,14 +233,7 @@ class Tables:
         return self.asked(lambda archive: archive.columns(table, position))
 
     def last_seen(self, table: str, last: int) -> int:
-        """Of the positions up to `last`, one at which it was there for the last time; `last`, if it never was. By its
-        name as it is written, or else in another case."""
-        schemas = [each for manifest in self.asked(Archive.manifests) for each in manifest.schemas if each[0] <= last]
-        for is_it in (str.__eq__, source_table.is_alike):
-            for since, tables in reversed(schemas):
-                if any(is_it(table, name) for name in tables):
-                    return max(since, self.archive.base)
-        return last
+        return self.asked(lambda archive: archive.last_seen(table, last))
 
     def _shape(self, table: str, position: int) -> tuple[str, pa.Schema]:
         """Its name as it is written, and its columns after a position."""

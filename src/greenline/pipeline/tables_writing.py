@@ -8,9 +8,13 @@ any other makes its current state anew, and adds what is over to its history. Be
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 
@@ -28,6 +32,7 @@ MANY = 16
 """Directories that one table has of a kind, before they are made one."""
 _THREADS = ThreadPoolExecutor(4, "tables")
 """So many tables are written at a time; each thread has a partner in Java, so they are kept."""
+_JOBS = "greenline-tables"
 _EXPECTED = "only rows that are there are changed, and no row is inserted where one is"
 
 
@@ -73,9 +78,7 @@ def write(tables: Tables, to: Place) -> Book:
     kinds = glance.kinds(tables.files(CHANGES, first, last), first, last)
     # What was left out may have lost the columns that it was left out for, without a row that was changed.
     names = sorted(kinds.keys() | {name for name, table in before.tables.items() if table.left_out})
-    writing = [_THREADS.submit(_written, tables, name, kinds.get(name, set()), first, last) for name in names]
-    wait(writing)  # also if one of them has failed: nobody writes once the directory is another pipeline's
-    made = [each.result() for each in writing]
+    made = at_once(tables, [partial(_written, tables, name, kinds.get(name, set()), first, last) for name in names])
     known = {
         **dict.fromkeys(tables.asked(lambda archive: archive.tables(last)), Table()),
         **before.tables,
@@ -85,6 +88,29 @@ def write(tables: Tables, to: Place) -> Book:
     tables_book.write(tables.place, book, before)
     tables.book = book
     return book
+
+
+def at_once(tables: Tables, works: Sequence[Callable[[], Table]]) -> list[Table]:
+    """Until all have come to an end, also if one of them has failed, or somebody has had enough: nobody writes once the
+    directory is another pipeline's."""
+    context, writing = tables.spark.sparkContext, list[Future[Table]]()
+
+    def known(work: Callable[[], Table]) -> Table:
+        context.setJobGroup(_JOBS, f"tables in {tables.place}")
+        return work()
+
+    try:
+        for work in works:
+            writing.append(_THREADS.submit(known, work))
+        wait(writing)
+    except BaseException:
+        for each in writing:
+            each.cancel()
+        with suppress(Py4JError, OSError):  # Java may be gone
+            context.cancelJobGroup(_JOBS)
+        wait(writing)
+        raise
+    return [each.result() for each in writing]
 
 
 def _written(tables: Tables, name: str, kinds: set[str], first: int, last: int) -> Table:

@@ -8,6 +8,7 @@ was committed last, and a loss of power that, or what was committed some time be
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -60,7 +61,8 @@ class Twin:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK", prepare_flags=OURS)
         self._beside.shutdown()
-        self._checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
+        with suppress(apsw.Error):  # the next one reads the log of what was committed
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
         self._connection.close()
         self._lock.release()
 

@@ -41,6 +41,9 @@ class Verdict:
         broken, count = self.broken + other.broken, self.count + other.count
         return Verdict(self.rule, broken, count, self.seconds + other.seconds)
 
+    def at_most(self, most: int) -> Verdict:
+        return replace(self, broken=self.broken[:most])
+
 
 @dataclass(frozen=True)
 class Verdicts:
@@ -65,6 +68,10 @@ class Verdicts:
             for some in [[one for one in each.broken if is_one(one)]]
         ]
         return replace(self, verdicts=verdicts)
+
+    def at_most(self, most: int) -> Verdicts:
+        """With so many violations of each rule; all of them are still counted."""
+        return replace(self, verdicts=[each.at_most(most) for each in self.verdicts])
 
     def write(self, path: Path) -> None:
         """A table of broken rules with their witnesses, one row a violation; Parquet. Whole, whenever it is read."""

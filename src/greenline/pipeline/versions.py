@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import reduce
+from math import inf
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -151,6 +152,9 @@ def _json(name: str, kind: str) -> Column:
             return f.when(column.isNotNull(), quoted.substr(f.lit(2), f.length(quoted) - 2))
         case "boolean":
             return column.cast("int").cast("string")
+        case "double":
+            endless = f.when(column > 0, f.lit('{"real":"inf"}')).otherwise(f.lit('{"real":"-inf"}'))
+            return f.when(f.abs(column) == inf, endless).otherwise(column.cast("string"))
         case _:
             return column.cast("string")
 

@@ -93,7 +93,7 @@ def folders_by_run(trace: pa.Table) -> dict[str, tuple[str, ...]]:
         elif row["layer"] == "engine":
             folders |= {"replication", "access"}
         elif row["kind"] in ("regular", "transitional", "send", "deliver"):
-            folders.add("evs")
+            folders |= {"evs", "provider"}
     return {run: tuple(sorted(folders)) for run, folders in found.items()}
 
 

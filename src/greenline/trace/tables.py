@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from errno import ENOSPC
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ from greenline.trace.stream import SUFFIX, NotATrace, TraceReader
 PARQUET = ".parquet"
 ROW_GROUP = 100_000
 _FIELDS = COLUMNS[1:]
+_OF_BYTES = b"greenline.trace.of_bytes"
+"""In a file that was made of a stream: so long that was when it was read."""
 _NEVER_EMPTY = ("run", "process", "incarnation", "local_index", "time", "kind")
 
 
@@ -48,9 +51,10 @@ def to_parquet(stream: Path, report: Report = nobody, into: Path | None = None) 
     """
     parquet = into or stream.with_suffix(PARQUET)
     unfinished = parquet.with_suffix(PARQUET + ".part")
-    count = 0
+    count, size = 0, stream.stat().st_size  # before it is read: what comes meanwhile is not in it
     try:
         with pq.ParquetWriter(unfinished, SCHEMA) as writer:
+            writer.add_key_value_metadata({_OF_BYTES.decode(): str(size)})
             for table in _row_groups(_batches(stream, report)):
                 writer.write_table(table)
                 count += table.num_rows
@@ -69,6 +73,7 @@ def trace_files(place: Path) -> list[Path]:
     """What to read at this place: every Parquet file, and every stream that has none, or an older one, beside it."""
     if not place.exists():
         raise NotATrace(f"{place} does not exist")
+    _check_name(place)
     if place.is_file():
         return [place]
     files = list(_files_below(place))
@@ -97,13 +102,29 @@ def _files_below(place: Path) -> Iterator[Path]:
         for path in (Path(directory, name) for name in names if name.endswith((SUFFIX, PARQUET))):
             if not path.is_file():
                 raise NotATrace(f"{path} is no file, or a link to nothing")
+            _check_name(path)
             yield path
+
+
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise NotATrace(f"{str(path)!r} has a name that is no UTF-8: rename it") from None
 
 
 def _is_newer(stream: Path) -> bool:
     """Has it grown since it was converted, or never been?"""
     parquet = stream.with_suffix(PARQUET)
-    return not parquet.exists() or stream.stat().st_mtime_ns > parquet.stat().st_mtime_ns
+    if not parquet.exists():
+        return True
+    try:
+        size = (pq.read_metadata(parquet).metadata or {}).get(_OF_BYTES)
+    except (pa.ArrowException, OSError):
+        return False  # whoever reads it says what is the matter with it
+    if size is None:
+        return stream.stat().st_mtime_ns > parquet.stat().st_mtime_ns
+    return int(size) != stream.stat().st_size
 
 
 def load_file(path: Path, report: Report = nobody) -> pa.Table:
@@ -138,6 +159,8 @@ def retyped(path: Path, into: Path) -> None:
             for batch in file.iter_batches():
                 writer.write_table(_in_our_types(path, pa.Table.from_batches([batch])))
     except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:
+            raise  # of the other one
         raise _not_whole(path, error) from None
 
 

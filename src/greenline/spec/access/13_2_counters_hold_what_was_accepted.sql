@@ -16,17 +16,19 @@ refused AS (
     SELECT DISTINCT run, action FROM applied
     WHERE is_kept AND verdict IN ('failed', 'conflict', 'early', 'crowded', 'expired')
 ),
+added AS (
+    SELECT run, object, action,
+           CAST(coalesce(CASE WHEN translate(argument, '0123456789', '') = ''
+                              THEN TRY_CAST(argument AS BIGINT) END, 0) AS DECIMAL(38, 0)) AS amount
+    FROM operation
+    WHERE verb = 'add'
+),
 bounds AS (
-    SELECT o.run, o.object,
-           sum(coalesce(CASE WHEN translate(o.argument, '0123456789', '') = ''
-                             THEN TRY_CAST(o.argument AS BIGINT) END, 0)) AS most,
-           sum(CASE WHEN a.run IS NOT NULL AND r.run IS NULL THEN coalesce(CASE WHEN translate(o.argument, '0123456789', '') = ''
-                                                                                THEN TRY_CAST(o.argument AS BIGINT) END, 0) ELSE 0 END)
-               AS least
-    FROM operation o
+    SELECT o.run, o.object, sum(o.amount) AS most,
+           sum(CASE WHEN a.run IS NOT NULL AND r.run IS NULL THEN o.amount ELSE 0 END) AS least
+    FROM added o
     LEFT JOIN accepted a ON a.run = o.run AND a.action = o.action
     LEFT JOIN refused r ON r.run = o.run AND r.action = o.action
-    WHERE o.verb = 'add'
     GROUP BY o.run, o.object
 )
 SELECT l.run, l.who AS process, l.object,

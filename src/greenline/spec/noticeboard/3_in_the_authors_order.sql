@@ -3,7 +3,8 @@ WITH read AS (
     SELECT run, process, incarnation, local_index, message,
            split_part(message, ':', 1) AS author,
            split_part(message, ':', 2) AS life,
-           CAST(split_part(message, ':', 3) AS BIGINT) AS number
+           CASE WHEN translate(split_part(message, ':', 3), '0123456789', '') = ''
+                THEN TRY_CAST(split_part(message, ':', 3) AS BIGINT) END AS number
     FROM trace
     WHERE kind = 'deliver'
 ),
@@ -14,4 +15,4 @@ counted AS (
 SELECT run, process, incarnation, message,
        'it was read as number ' || CAST(place AS STRING) || ' of that life of its author' AS because
 FROM counted
-WHERE number <> place
+WHERE number IS DISTINCT FROM place

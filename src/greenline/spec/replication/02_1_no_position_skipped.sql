@@ -4,7 +4,7 @@ SELECT run, process, incarnation, local_index, position, message,
        'it follows position ' || CAST(before AS STRING) AS because
 FROM (
     SELECT run, process, incarnation, local_index, kind, message, position,
-           lag(position) OVER (PARTITION BY life ORDER BY local_index) AS before
+           lag(position) OVER (PARTITION BY life ORDER BY local_index, kind, position, message) AS before
     FROM step
     WHERE kind IN ('recover', 'restored') OR (kind = 'mark' AND colour = 'green')
 ) numbered

@@ -22,7 +22,7 @@ followed AS (
            lag(c.upto) OVER life AS upto_before
     FROM did d
     JOIN counted c ON c.run = d.run AND c.position = d.position AND c.sub = d.sub
-    WINDOW life AS (PARTITION BY d.life ORDER BY d.local_index)
+    WINDOW life AS (PARTITION BY d.life ORDER BY d.local_index, d.kind, d.position, d.sub, d.action)
 )
 SELECT run, process, incarnation, local_index, position, sub, action AS message,
        'it follows ' || CAST(before AS STRING)

@@ -6,7 +6,7 @@ kept AS (SELECT DISTINCT run, prim, attempt FROM installed WHERE is_kept),
 -- Votes are told by installers; those of component 0, by everybody, with a first life.
 vote AS (
     SELECT v.run, v.position AS prim, coalesce(i.attempt, 0) AS attempt, v.members AS server,
-           max(v.sub) AS weight,
+           CAST(max(v.sub) AS DECIMAL(38, 0)) AS weight,
            max(CASE WHEN v.detail = 'distinguished' THEN 1 ELSE 0 END) AS is_distinguished,
            max(CASE WHEN g.run IS NULL THEN 0 ELSE 1 END) AS is_given_up
     FROM step v

@@ -8,7 +8,7 @@ WITH made AS (
     WHERE kind IN ('recover', 'create')
 ),
 numbered AS (
-    SELECT *, lag(number) OVER (PARTITION BY life ORDER BY local_index) AS before FROM made
+    SELECT *, lag(number) OVER (PARTITION BY life ORDER BY local_index, kind, number, bundle) AS before FROM made
 ),
 again AS (
     SELECT a.run, a.process, a.bundle, a.life, a.incarnation AS first_life, b.incarnation, b.local_index

@@ -11,6 +11,7 @@ FROM (
     WHERE returned IS NOT NULL AND instr(action, '/') > 0 AND NOT is_query
     WINDOW asking AS (PARTITION BY run, split_part(action, '/', 1)
                       ORDER BY coalesce(CASE WHEN translate(split_part(action, '/', 2), '0123456789', '') = ''
-                                             THEN TRY_CAST(split_part(action, '/', 2) AS BIGINT) END, 0), called)
+                                             THEN TRY_CAST(split_part(action, '/', 2) AS BIGINT) END, 0),
+                               called, position, sub, action)
 ) numbered
 WHERE position < before OR (position = before AND sub <= sub_before)

@@ -12,7 +12,7 @@ WITH done AS (
 numbered AS (
     SELECT run, object, position, sub, argument, verb,
            row_number() OVER places AS nth,
-           sum(amount) OVER places AS total,
+           sum(CAST(amount AS DECIMAL(38, 0))) OVER places AS total,
            max(time_put) OVER places AS last_put
     FROM done
     WINDOW places AS (PARTITION BY run, object ORDER BY position, sub, action ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
