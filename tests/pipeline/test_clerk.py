@@ -11,6 +11,7 @@ import pytest
 
 from greenline.pipeline.archive import KINDS, SEGMENTS, Archive, locked
 from greenline.pipeline.clerk import UNDER_WAY, Clerk, NotWritten
+from greenline.pipeline.rows_outcomes import came
 from greenline.pipeline.segments import Segment
 from greenline.replication.replica import NO_ORDER
 from tests.pipeline.orders import Order
@@ -31,7 +32,7 @@ def segments(count: int) -> list[Segment]:
     for _ in range(count):
         order.of()
     return [
-        Segment(before, [(place, {})], [bundle], [digest], [()])
+        Segment(before, [(place, {})], [bundle], [digest], [came(())])
         for place, (bundle, before, digest) in enumerate(
             zip(order.bundles, order.digests[:-1], order.digests[1:], strict=True)
         )

@@ -15,6 +15,7 @@ from greenline.kernel.actions import Action, Outcome, Series, Verdict, open_pack
 from greenline.kernel.database import Expire
 from greenline.kernel.statements import Conflict, Failure, Member, Result, Role, Statement, Work, encode
 from greenline.pipeline import rows
+from greenline.pipeline.rows_outcomes import came
 from greenline.replication.port import BundleId, MadeIn
 
 NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp() * 1e6)
@@ -34,7 +35,8 @@ def bundle(position: int, *chunks: bytes) -> Bundle:
 
 
 def shown(*bundles: Bundle, outcomes: list[list[Outcome]] | None = None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rows.actions_batch(bundles, outcomes).to_pylist()
+    known = None if outcomes is None else [came(each) for each in outcomes]
+    found: list[dict[str, Any]] = rows.actions_batch(bundles, known).to_pylist()
     return found
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
-import pyarrow.parquet as pq
 
 from greenline.database.sqlite.connection import unhooked
 from greenline.database.sqlite.tables import stands
+from greenline.pipeline import glance
 from greenline.pipeline.captured import every_row, tables_of
 from greenline.pipeline.reading import Place
 from greenline.replication.port import BundleId
@@ -122,9 +122,8 @@ LOG = (
 def check_chain(paths: Iterable[Path], after: Place, last: int) -> Place:
     """Each bundle in these files continues what the order came to; then where that leads. Raises `Unexpected`."""
     position, digest = after.position, after.digest
-    wanted = ["position", "digest", "origin", "number", "content"]
     for path in paths:
-        found = pq.read_table(path, columns=wanted, filters=[("position", ">", position), ("position", "<=", last)])
+        found = glance.rows(path, "position", ("digest", "origin", "number", "content"), position + 1, last)
         for at, said, origin, number, content in zip(*(column.to_pylist() for column in found.columns), strict=True):
             digest = chained(digest, BundleId(origin, number), content)
             if at != position + 1 or said != digest:

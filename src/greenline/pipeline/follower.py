@@ -26,13 +26,13 @@ import msgspec
 
 from greenline.access import wire
 from greenline.database.sqlite import tables
-from greenline.kernel.actions import Outcome
 from greenline.pipeline import collecting
 from greenline.pipeline.archive import LOCK_S, Archive, locked
 from greenline.pipeline.changes import packed
 from greenline.pipeline.clerk import Clerk, NotWritten
 from greenline.pipeline.reaching import Reach
 from greenline.pipeline.reading import Chain, Discarded, NotRead, Order, Piece, Place
+from greenline.pipeline.rows_outcomes import came
 from greenline.pipeline.segments import Segment, force, merge, mergeable, remove_unused, write
 from greenline.pipeline.tables_inserting import forget_prepared
 from greenline.pipeline.twin import Twin, Unusable
@@ -44,8 +44,6 @@ CHECKED = "checked"
 """This file says that a replica had the same state at some position."""
 PAUSE_S = 0.5
 """Until the order is asked for again, when it had nothing new."""
-OUTCOME_BYTES = 64 << 10
-"""Of what an action returned. What is more is not kept: a bundle cannot be cut, and may have thousands."""
 LONG = 200
 """Positions to go, most likely with more actions than a segment takes: the clerk comes while the first are applied."""
 
@@ -60,7 +58,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     segment_bytes: int = 16 << 20
     segment_changes: int = 64 << 20
     """What rows that were changed take in memory, about."""
-    transaction_segments: int = 16
+    transaction_segments: int = 32
     """All but the last are written while the next are applied; for those is waited, and the database is committed."""
     transaction_bundles: int = 20_000
 
@@ -304,13 +302,11 @@ class Follower:
         """Bundles that are known to be the next ones."""
         for bundle, digest in zip(piece.bundles, piece.digests, strict=True):
             outcomes, changes = self._twin.apply(bundle)
-            sizes = [len(outcome.value) for outcome in outcomes]
-            if max(sizes, default=0) > OUTCOME_BYTES:
-                outcomes, sizes = tuple(map(_kept, outcomes)), [min(size, OUTCOME_BYTES) for size in sizes]
+            known = came(outcomes)
             position, segment = bundle.position, self._segment
             segment.bundles.append(bundle)
             segment.digests.append(digest)
-            segment.outcomes.append(outcomes)
+            segment.outcomes.append(known)
             if changes:
                 segment.changes.append((position, list(map(packed, changes))))
                 self._changes += sum(each.size for each in segment.changes[-1][1])
@@ -320,7 +316,7 @@ class Follower:
             self._place = Place(position, digest)
             self._bundles += 1
             self._actions += len(outcomes)
-            self._bytes += sum(map(len, bundle.actions)) + sum(sizes)
+            self._bytes += sum(map(len, bundle.actions)) + sum(map(len, known.values))
             self._cut_if_full()
 
     def _cut_if_full(self) -> None:
@@ -410,12 +406,6 @@ class Follower:
         self._pending = None
         self._comparisons += 1
         self._checked.write_text(f"{position} {stands.where.server}\n")
-
-
-def _kept(outcome: Outcome) -> Outcome:
-    if len(outcome.value) <= OUTCOME_BYTES:
-        return outcome
-    return msgspec.structs.replace(outcome, value=b"", is_whole=False)
 
 
 def _is_damage(error: Exception) -> bool:

@@ -8,6 +8,7 @@ the expectations themselves are asked (`expectations.LOG`), which show the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS
 from greenline.pipeline.rows_columns import counted, places
 
 _VERSION = "_commit_version"
+_FEW = ("table", "_change_type")
 
 
 def is_expected(files: Mapping[str, Sequence[Path]], first: int, last: int) -> bool:
@@ -45,16 +47,25 @@ def kinds(changes: Iterable[Path], first: int, last: int) -> dict[str, set[str]]
     """Which tables were changed at these positions, and how."""
     found: dict[str, set[str]] = {}
     for path in changes:
-        several = rows(path, _VERSION, ("table", "_change_type"), first, last)
-        each = several.group_by(["table", "_change_type"]).aggregate([])
-        for table, kind in zip(each.column("table").to_pylist(), each.column("_change_type").to_pylist(), strict=True):
+        seen = path.stat()
+        for table, kind in _kinds(path, (seen.st_ino, seen.st_size, seen.st_mtime_ns), first, last):
             found.setdefault(table, set()).add(kind)
     return found
 
 
-def rows(path: Path, by: str, columns: Sequence[str], first: int, last: int) -> pa.Table:
-    """The rows of these positions, which the column `by` says; that, and these others."""
-    found = pq.read_table(path, columns=[by, *columns])
+@lru_cache(maxsize=1024)
+def _kinds(path: Path, _: tuple[int, ...], first: int, last: int) -> list[tuple[str, str]]:
+    """Of one file, which stays as it is. It is asked for twice: is it time to write, and then, what?"""
+    several = rows(path, _VERSION, _FEW, first, last, few=_FEW)
+    each = several.group_by(list(_FEW)).aggregate([])
+    return list(zip(each.column("table").to_pylist(), each.column("_change_type").to_pylist(), strict=True))
+
+
+def rows(path: Path, by: str, columns: Sequence[str], first: int, last: int, *, few: Sequence[str] = ()) -> pa.Table:
+    """The rows of these positions, which the column `by` says; that, and these others. `few`: columns of few different
+    values, which are then compared as numbers."""
+    with pq.ParquetFile(path, read_dictionary=list(few)) as file:  # a data set would first look for what else there is
+        found = file.read([by, *columns], use_threads=False)
     positions = found.column(by)
     if not len(positions):
         return found

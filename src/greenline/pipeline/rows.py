@@ -17,12 +17,12 @@ import msgspec
 import pyarrow as pa
 
 from greenline.access import wire
-from greenline.kernel.actions import Outcome, declared
+from greenline.kernel.actions import declared
 from greenline.kernel.database import System
 from greenline.kernel.statements import encode
 from greenline.pipeline.rows_columns import counted, listed, places, whole
 from greenline.pipeline.rows_opened import opened
-from greenline.pipeline.rows_outcomes import flat, outcome_columns
+from greenline.pipeline.rows_outcomes import Came, check, outcome_columns
 from greenline.replication.port import BundleId, MadeIn
 
 _COMPONENT = [
@@ -122,15 +122,14 @@ def _made_in(component: str | None, is_primary: bool | None, prim_index: int | N
     return MadeIn(is_primary, prim_index, tuple(component.split()))
 
 
-def actions_batch(
-    bundles: Sequence[wire.Bundle], outcomes: Sequence[Sequence[Outcome]] | None = None
-) -> pa.RecordBatch:
+def actions_batch(bundles: Sequence[wire.Bundle], outcomes: Sequence[Came] | None = None) -> pa.RecordBatch:
     """One row for each action; `outcomes` are what those of each bundle came to, if somebody has applied them."""
     counts = [sum(map(declared, bundle.actions)) for bundle in bundles]
     rows = opened([chunk for bundle in bundles for chunk in bundle.actions])
     many = sum(counts)
     assert many == len(rows.numbers), "as many actions as chunks declare, garbled or not"
-    known = outcomes if outcomes is None else flat(bundles, counts, outcomes)
+    if outcomes is not None:
+        check(bundles, counts, outcomes)
     of, run = places(counts), places(rows.many)
     columns = [
         pa.array([bundle.position for bundle in bundles], pa.int64()).take(of),
@@ -145,6 +144,6 @@ def actions_batch(
         whole(rows.times).cast(pa.timestamp("us", tz="UTC")).take(run),
         listed(rows.counts, pa.array(rows.statements, pa.string())).take(run),
         listed(rows.parameter_counts, pa.array(rows.parameters, pa.binary()).cast(pa.string())),
-        *outcome_columns(known, many),
+        *outcome_columns(outcomes, many),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=ACTIONS)

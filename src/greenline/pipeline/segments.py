@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from crc32c import crc32c
 
 from greenline.access import wire
-from greenline.kernel.actions import Outcome
 from greenline.pipeline.archive import ACTIONS, BUNDLES, CHANGES, KINDS, SEGMENTS, File, Manifest, Tables, name_of
 from greenline.pipeline.changes import Packed, changes_table
 from greenline.pipeline.rows import actions_batch, bundles_batch
+from greenline.pipeline.rows_outcomes import Came
 
 COMPRESSION = "zstd"
 _WORDS = (
@@ -59,7 +59,7 @@ class Segment(msgspec.Struct, array_like=True):
     schemas: list[tuple[int, Tables]]
     bundles: list[wire.Bundle] = []
     digests: list[bytes] = []
-    outcomes: list[tuple[Outcome, ...]] = []
+    outcomes: list[Came] = []
     changes: list[tuple[int, list[Packed]]] = []
     base: int | None = None
     """It is no part of the order, but the state at this position."""
@@ -159,7 +159,7 @@ def remove_unused(path: Path, names: Collection[str], grace: float = GRACE_S) ->
                 each.unlink()
 
 
-def _times(actions: pa.RecordBatch, outcomes: Sequence[Sequence[Outcome]], positions: Sequence[int]) -> dict[int, int]:
+def _times(actions: pa.RecordBatch, outcomes: Sequence[Came], positions: Sequence[int]) -> dict[int, int]:
     """By position, what its last action that says the time says, in microseconds; of those where one does."""
     times, ends = actions.column("time").cast(pa.int64()), list(accumulate(map(len, outcomes)))
     found: dict[int, int] = {}

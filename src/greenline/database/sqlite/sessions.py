@@ -48,10 +48,6 @@ class Known:
     def release(self, received: int) -> None:
         """The client has the outcomes up to this number."""
         self.received = min(received, self.last)
-        gone = 0
-        while gone < len(self.pieces) and self.pieces[gone][0] <= self.received:
-            gone += 1
-        del self.pieces[:gone]
         if self.large:
             self.large = [each for each in self.large if each[0] > self.received]
 
@@ -84,6 +80,10 @@ class Known:
 
     def settle(self) -> bytes:
         """The bundle is over: all that is kept, packed."""
+        gone = 0
+        while gone < len(self.pieces) and self.pieces[gone][0] <= self.received:
+            gone += 1
+        del self.pieces[:gone]
         if self.fresh:
             self.pieces.append((self.decided, _ENCODER.encode(self.fresh)))
             self.fresh = []
