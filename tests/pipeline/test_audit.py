@@ -235,13 +235,11 @@ def test_a_number_is_one_for_both_engines(spark: SparkSession, tmp_path: Path) -
     assert found["evs/vs_03_counters_rise"][0] == 0, "what is no number does not fall"
 
 
-def test_what_breaks_a_rule_too_often_is_counted(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit, "WITNESSES", 3)
+def test_what_breaks_a_rule_too_often_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(misnumbered(8), tmp_path / "runs.parquet")
     for engine in ("duckdb", "spark"):
-        (verdict,) = judged(tmp_path, engine, ("evs/0_1",)).verdicts
+        with audit.opened(tmp_path, engine=engine) as whole:
+            (verdict,) = whole.judge(("evs/0_1",), most=3).verdicts
         assert verdict.count == 8
         assert [one.run for one in verdict.broken] == ["run0", "run1", "run2"]
 
