@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from greenline.node.transport import STALE_S, Address, Link, Transport, mtu, room
+from greenline.node.transport import SO_TIMESTAMPNS, STALE_S, Address, Link, Transport, mtu, room
 
 
 @pytest.fixture
@@ -44,8 +45,25 @@ def test_packets_come_as_they_were_sent_however_few_calls_they_take(
     assert one.traffic.bytes_out == other.traffic.bytes_in == sum(lengths)
 
 
+def until_arrivals_are_timed() -> None:
+    """The kernel begins to a moment after somebody has asked for it; what came before has the time when it is read."""
+    deadline = time.monotonic() + 5
+    with socket.socket(type=socket.SOCK_DGRAM) as one, socket.socket(type=socket.SOCK_DGRAM) as other:
+        one.bind(("127.0.0.1", 0))
+        one.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        arrived = read = 0.0
+        while arrived >= read - 0.01:
+            assert time.monotonic() < deadline, "the kernel does not say when packets come"
+            other.sendto(b"when?", one.getsockname())
+            time.sleep(0.02)
+            _, ((_, _, value),), *_ = one.recvmsg(16, socket.CMSG_SPACE(16))
+            seconds, nanoseconds = struct.unpack("=qq", value)
+            arrived, read = seconds + nanoseconds / 1e9, time.time()
+
+
 def test_what_came_while_we_were_stopped_is_old_news(pair: tuple[Transport, Transport, Address]) -> None:
     one, other, there = pair
+    until_arrivals_are_timed()
     one.send([b"then", b"news"], [there])
     time.sleep(STALE_S + 0.05)
     one.send([b"now"], [there])
