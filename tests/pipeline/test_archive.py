@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from greenline.pipeline import segments
+from greenline.pipeline import glance, segments
 from greenline.pipeline.archive import BUNDLES, KINDS, SEGMENTS, Archive, Damaged, Manifest, name_of
 from greenline.pipeline.follower import Follower
 from greenline.pipeline.reading import BEGINNING, AnotherOrder, Discarded, Place
@@ -175,9 +175,9 @@ def test_an_archive_of_another_version_is_not_read(tmp_path: Path) -> None:
 def test_segments_become_one_in_groups_that_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "GROUP_BYTES", 20_000)
     order = Order()
-    order.of("CREATE TABLE t (a)")
-    for _ in range(40):
-        order.of("INSERT INTO t VALUES (hex(zeroblob(2000)))")
+    order.of("CREATE TABLE t (a)", "CREATE TABLE u (a)")
+    for number in range(40):
+        order.of(f"INSERT INTO {'t' if number < 8 else 'u'} VALUES (hex(zeroblob(2000)))")
     with Follower(Archive(tmp_path), order) as follower:
         while follower.position < 41:
             follower.advance(1)
@@ -188,3 +188,6 @@ def test_segments_become_one_in_groups_that_fit_into_memory(tmp_path: Path, monk
     assert groups.num_row_groups >= 3
     assert positions(archive, "changes") == list(range(2, 42))
     archive.check()
+    files = {kind: archive.files(kind) for kind in KINDS}
+    assert glance.is_expected(files, 1, 41)
+    assert glance.kinds(files["changes"], 1, 41) == {"t": {"insert"}, "u": {"insert"}}

@@ -188,6 +188,12 @@ def _javas(pid: int) -> list[int]:
     return found
 
 
+def test_who_has_no_spark_has_lost_none() -> None:
+    asked = "from greenline.pipeline import session; assert session.why_lost(OSError('full')) is None"
+    nobody = "import sys; sys.modules['pyspark'] = sys.modules['py4j'] = None; del sys.modules['pyspark']"
+    subprocess.run([sys.executable, "-c", f"{nobody}; {asked}"], check=True)
+
+
 def test_what_spark_fails_of_is_raised_and_not_logged_as_well(
     spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -230,6 +230,13 @@ def test_a_text_without_letters_is_one_and_nothing_is_null(spark: SparkSession, 
     for table in ("e", "guessed_e"):
         assert sorted(ask(local, f"SELECT id, a FROM {table}")) == [(1, ""), (2, None), (3, "x")]
 
+    (tmp_path / "q.csv").write_text('"id","n","t","a"\n"1","5","2026-05-01 10:00:00",""\n"2","","","y"\n')
+    loading.load(spark, tmp_path / "q.csv", "quoted", at, is_created=True)
+    assert sorted(ask(local, "SELECT id, n, t, a FROM quoted")) == [
+        (1, 5, "2026-05-01 10:00:00.000000", ""),
+        (2, None, None, "y"),
+    ]
+
 
 def test_types_are_guessed_only_for_a_table_that_is_made(spark: SparkSession, local: Local, tmp_path: Path) -> None:
     """007 may be meant as text: what is there already says so. A load that made its table is taken up all the same."""

@@ -283,10 +283,11 @@ def _failures() -> Iterator[None]:
     except (NoSpark, BadOption) as mistake:
         raise Misuse(_in_our_words(str(mistake))) from None
     except Exception as error:
-        status = _status_of(error)
+        lost = session.why_lost(error)
+        status = Status.FAILED if lost else _status_of(error)
         if status is None:
             raise
-        aside(f"greenline: {_in_our_words(session.why_lost(error) or cause(error))}")
+        aside(f"greenline: {_in_our_words(lost or cause(error))}")
         raise typer.Exit(status) from None
 
 

@@ -29,7 +29,8 @@ WITH by_run AS (
                      AND kind IN ('regular', 'transitional', 'send', 'deliver') THEN 1 ELSE 0 END) AS evs,
            count(CASE WHEN process IS NULL OR incarnation IS NULL OR local_index IS NULL OR time IS NULL OR kind IS NULL
                       THEN 1 END) AS incomplete,
-           max(length(members) - length(replace(members, ' ', ''))) + 1 AS members
+           max(CASE WHEN kind IN ('regular', 'transitional')
+                    THEN length(members) - length(replace(members, ' ', '')) END) + 1 AS members
     FROM whole
     GROUP BY run
 )

@@ -131,9 +131,11 @@ class Follower:
     def close(self) -> None:
         """What is not archived is taken again by the next one."""
         try:
-            if self._clerk is not None:
-                self._clerk.close()
-            self._twin.close()
+            try:
+                if self._clerk is not None:
+                    self._clerk.close()
+            finally:
+                self._twin.close()
         finally:
             os.close(self._lock)
 
@@ -189,8 +191,10 @@ class Follower:
             raise NotRead(f"{archive} has begun already, at position {archive.first}: only a new one is given a base")
         if base is not None:
             self._forget_database()  # of somebody who began without it, or with another
-            shutil.copyfile(base, kept)
-            force(kept)
+            aside = kept.with_name(f"{BASE}.part")
+            shutil.copyfile(base, aside)
+            force(aside)
+            aside.replace(kept)
         try:
             twin = self._opened(kept)
             if not archive.last:
@@ -288,7 +292,10 @@ class Follower:
         except apsw.Error as error:
             raise NotWritten(f"the follower's database in {self._directory} has failed: {error}") from None
         except OSError as error:
-            raise NotWritten.of(error, self.archive.path) from None
+            where = error.filename or self.archive.path
+            raise NotWritten(
+                f"following into {self.archive.path} has failed: {where}: {error.strerror or error}"
+            ) from None
 
     def _asked(self) -> int:
         """How far the order goes by now, if it is ours. One that is behind us is asked again later."""

@@ -57,7 +57,7 @@ def kinds(changes: Iterable[Path], first: int, last: int) -> dict[str, set[str]]
 def _kinds(path: Path, _: tuple[int, ...], first: int, last: int) -> list[tuple[str, str]]:
     """Of one file, which stays as it is. It is asked for twice: is it time to write, and then, what?"""
     several = rows(path, _VERSION, _FEW, first, last, few=_FEW)
-    each = several.group_by(list(_FEW)).aggregate([])
+    each = several.unify_dictionaries().group_by(list(_FEW)).aggregate([])
     return list(zip(each.column("table").to_pylist(), each.column("_change_type").to_pylist(), strict=True))
 
 

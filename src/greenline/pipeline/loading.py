@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -118,11 +118,27 @@ def read(spark: SparkSession, file: Path, kind: str, is_created: bool) -> DataFr
         reader = reader.options(header=True, enforceSchema=False, quote='"', escape='"', multiLine=is_long)
         reader = reader.options(nullValue=_NOTHING, emptyValue="")  # "" is a text without letters
         frame = reader.csv(str(file), inferSchema=is_created)
+        guessed = frame.schema
+        if any(not isinstance(field.dataType, StringType) for field in guessed):
+            texts = reader.schema(_as_texts(guessed, guessed.names)).csv(str(file))
+            frame = texts.select(*(_guessed(field) for field in guessed))
     else:
         frame = reader.format(kind).load(str(file))
     if kind != "parquet":
         _check_guesses(reader.format(kind), file, frame.schema)
     return frame
+
+
+def _as_texts(schema: StructType, names: Collection[str]) -> StructType:
+    return StructType([StructField(each.name, StringType()) if each.name in names else each for each in schema])
+
+
+def _guessed(field: StructField) -> Column:
+    """Whoever puts all in quotes puts nothing in quotes as well: where numbers are, it is no text."""
+    text = f.col(_quoted(field.name))
+    if isinstance(field.dataType, StringType):
+        return text
+    return f.when(text != "", text).cast(field.dataType).alias(field.name)
 
 
 def _check_guesses(reader: DataFrameReader, file: Path, guessed: StructType) -> None:
@@ -131,16 +147,16 @@ def _check_guesses(reader: DataFrameReader, file: Path, guessed: StructType) -> 
     kinds = {field.name: kind for field in guessed for kind in _BENT if isinstance(field.dataType, kind)}
     if not kinds:
         return
-    as_text = [StructField(each.name, StringType()) if each.name in kinds else each for each in guessed]
-    texts = reader.schema(StructType(as_text)).load(str(file))
+    texts = reader.schema(_as_texts(guessed, kinds)).load(str(file))
     bent = [f.when(_BENT[kind](text := f.col(_quoted(name))), text) for name, kind in kinds.items()]
     seen = texts.select(*(text.alias(str(number)) for number, text in enumerate(bent)))
     for row in seen.where(f.coalesce(*seen.columns).isNotNull()).take(1):
         name, found = next((name, text) for name, text in zip(kinds, row, strict=True) if text is not None)
-        what = f"{float(found)} as one of numbers with a point" if kinds[name] is DoubleType else "cut to microseconds"
+        if kinds[name] is not DoubleType:
+            raise BadOption(f"{file} has {found} in its column {name}, which would be cut: make the table yourself")
         raise BadOption(
-            f"{file} has {found} in its column {name}, which would be {what}: make the table yourself, and write the"
-            " number in quotes if this is JSON"
+            f"{file} has {found} in its column {name}, which would be {float(found)} as one of numbers with a point:"
+            " make the table yourself, and write the number in quotes if this is JSON"
         )
 
 

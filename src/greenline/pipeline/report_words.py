@@ -36,4 +36,4 @@ def seconds(value: float) -> str:
     if value >= 90:
         minutes, rest = divmod(round(value), 60)
         return f"{minutes:,} min {rest} s"
-    return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
+    return f"{value:.1f} s" if value >= 0.9995 else f"{value * 1000:.0f} ms"

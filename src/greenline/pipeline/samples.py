@@ -58,8 +58,13 @@ def sample_files(place: Path) -> list[Path]:
 
 def _below(place: Path) -> set[Path]:
     """Also behind links, each once."""
-    walked = os.walk(place, followlinks=True)
-    return {Path(at, name).resolve() for at, _, names in walked for name in names if name.endswith(SUFFIX)}
+    found, seen = set[Path](), set[str]()
+    for at, below, names in os.walk(place, followlinks=True):
+        if (real := os.path.realpath(at)) in seen:
+            below.clear()
+        seen.add(real)
+        found |= {Path(real, name).resolve() for name in names if name.endswith(SUFFIX)}
+    return found
 
 
 def is_drawable(value: float) -> bool:

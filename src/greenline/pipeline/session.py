@@ -85,6 +85,7 @@ def check(master: str | None = None, memory: str = "2g") -> None:
         from pyspark.sql import SparkSession
     except ImportError:
         raise NoSpark("pyspark is not installed: pip install greenline[spark]") from None
+    _let_go_of_lost()
     if SparkSession.getActiveSession() is not None:
         return
     _check_master(master)
@@ -105,6 +106,7 @@ def spark(
         from pyspark.sql import SparkSession
     except ImportError:
         raise NoSpark("pyspark is not installed: pip install greenline[spark]") from None
+    _let_go_of_lost()
     if (running := SparkSession.getActiveSession()) is not None:
         return _reused(running, master, settings or {})
 
@@ -151,8 +153,7 @@ def stop() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    gateway = SparkContext._gateway
-    process = getattr(gateway, "proc", None)
+    gateway, process = SparkContext._gateway, _java()
     if process is not None and process.poll() is not None:  # there is nobody who could be told
         SparkSession._instantiatedSession = SparkSession._activeSession = None
         SparkContext._active_spark_context = None
@@ -164,20 +165,35 @@ def stop() -> None:
             return
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
+    assert process.stdin is not None, "Java goes on for as long as it is open"
     process.stdin.close()
     process.wait()
+
+
+def _java() -> subprocess.Popen[bytes] | None:
+    """The one that this process has started."""
+    from pyspark import SparkContext
+
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def _let_go_of_lost() -> None:
+    if (process := _java()) is not None and process.poll() is not None:
+        stop()
 
 
 def why_lost(error: Exception) -> str | None:
     """Java has ended by itself, or was killed: then what Spark says is only that nobody answers, or that its
     context was shut down. The next session has another one."""
-    from py4j.protocol import Py4JNetworkError
-    from pyspark import SparkContext
+    if "pyspark" not in sys.modules:
+        return None
+    from py4j.protocol import Py4JError, Py4JJavaError
 
-    process = getattr(SparkContext._gateway, "proc", None)
+    process = _java()
     if process is None:
         return None
-    is_likely = isinstance(error, Py4JNetworkError | ConnectionError) or "context was shut down" in str(error).lower()
+    is_silence = isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
+    is_likely = is_silence or "context was shut down" in str(error).lower()
     try:
         status = process.wait(timeout=ENDS_S if is_likely else 0.0)
     except subprocess.TimeoutExpired:

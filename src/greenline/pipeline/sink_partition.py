@@ -102,11 +102,11 @@ class Partition:
         """Full batches and in the end what is left: the same for the same rows in the same order, however Spark hands
         them over. One is full when the next row would be too many, or too much."""
         rows: list[Row] = []
-        size = 0
+        size, words = 0, self._load.words_a_row
         # In a thread: what Spark computes may take its time, and the connection must be kept meanwhile.
         while (batch := await asyncio.to_thread(next, arrived, None)) is not None:
             for row in sink_values.rows_of(batch):
-                more = len(encode(row)) + self._load.words_a_row
+                more = len(encode(row)) + words
                 if rows and (len(rows) == self._load.rows_in_batch or size + more > MOST_BYTES):
                     yield rows, True
                     rows, size = [], 0

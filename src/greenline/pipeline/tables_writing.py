@@ -32,7 +32,6 @@ MANY = 16
 """Directories that one table has of a kind, before they are made one."""
 _THREADS = ThreadPoolExecutor(4, "tables")
 """So many tables are written at a time; each thread has a partner in Java, so they are kept."""
-_JOBS = "greenline-tables"
 _EXPECTED = "only rows that are there are changed, and no row is inserted where one is"
 
 
@@ -93,10 +92,10 @@ def write(tables: Tables, to: Place) -> Book:
 def at_once(tables: Tables, works: Sequence[Callable[[], Table]]) -> list[Table]:
     """Until all have come to an end, also if one of them has failed, or somebody has had enough: nobody writes once the
     directory is another pipeline's."""
-    context, writing = tables.spark.sparkContext, list[Future[Table]]()
+    context, writing, jobs = tables.spark.sparkContext, list[Future[Table]](), f"tables in {tables.place}"
 
     def known(work: Callable[[], Table]) -> Table:
-        context.setJobGroup(_JOBS, f"tables in {tables.place}")
+        context.setJobGroup(jobs, jobs)
         return work()
 
     try:
@@ -107,7 +106,7 @@ def at_once(tables: Tables, works: Sequence[Callable[[], Table]]) -> list[Table]
         for each in writing:
             each.cancel()
         with suppress(Py4JError, OSError):  # Java may be gone
-            context.cancelJobGroup(_JOBS)
+            context.cancelJobGroup(jobs)
         wait(writing)
         raise
     return [each.result() for each in writing]

@@ -122,9 +122,8 @@ def _is_newer(stream: Path) -> bool:
         size = (pq.read_metadata(parquet).metadata or {}).get(_OF_BYTES)
     except (pa.ArrowException, OSError):
         return False  # whoever reads it says what is the matter with it
-    if size is None:
-        return stream.stat().st_mtime_ns > parquet.stat().st_mtime_ns
-    return int(size) != stream.stat().st_size
+    is_other = stream.stat().st_mtime_ns > parquet.stat().st_mtime_ns
+    return is_other if size is None else is_other or int(size) != stream.stat().st_size
 
 
 def load_file(path: Path, report: Report = nobody) -> pa.Table:
