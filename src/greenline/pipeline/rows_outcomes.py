@@ -26,8 +26,8 @@ _LIST = b"\xdd"
 
 
 class Came(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the actions of a bundle came to, by columns: with an object for each action it takes four times as long to
-    hand it from one process to another."""
+    """What the actions of a bundle came to, by columns: a clerk reads objects, one for each action, four times as
+    slowly."""
 
     values: list[bytes]
     verdicts: list[Verdict]
